@@ -231,7 +231,7 @@ async fn sweep(app: App, stopping: CancellationToken) {
 /// version.
 pub async fn migrate(config: &Config) -> ExitCode {
     let migrated = async {
-        let pool = db::pool::connect_for_maintenance(config.database_url.expose(), "canvas-migrate")?;
+        let pool = db::pool::connect_for_maintenance(config.database_url.expose(), "canvas-migrate", None)?;
         db::pool::migrate(&pool, |error| eprintln!("{NAME}: waits: {}", chain(error))).await?;
         let mut connection = db::pool::acquire(&pool).await?;
         installation::ensure(&mut connection, &config.installation_keys()).await?;

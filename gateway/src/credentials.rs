@@ -138,7 +138,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_database_that_is_out_of_reach_is_reported_to_everybody_who_waits() {
-        let pool = db::pool::connect("postgres://nobody@127.0.0.1:1/none", "test", 1).expect("a URL");
+        let pool = db::pool::connect("postgres://nobody@127.0.0.1:1/none", "test", 1, None).expect("a URL");
         let credentials = credentials(pool);
         let asked = [credentials.look_up(Uuid::nil(), None), credentials.look_up(Uuid::nil(), None)];
         for answer in futures_util::future::join_all(asked).await {

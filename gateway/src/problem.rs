@@ -20,6 +20,11 @@ use service::chain;
 /// `Retry-After` in seconds for the caps on active jobs and imports.
 pub const CAP_RETRY: u64 = 5;
 
+/// What makes room in a full storage.
+const REMEDIES: [&str; 3] =
+    ["delete assets", "delete canvases in the console", "ask the operator of the service for more storage"];
+const REMEDIES_OF_ANOTHER: [&str; 1] = ["ask the owner of the canvas to make room"];
+
 /// Why a request failed.
 #[derive(Debug)]
 pub enum Problem {
@@ -62,6 +67,13 @@ pub enum Problem {
     RangeNotSatisfiable(u64),
     /// Input that disagrees with what is stored.
     Unprocessable(Vec<Violation>),
+    /// The storage of the account that would own what is added has no room.
+    StorageFull {
+        /// The member of the request that names where it goes.
+        field: Option<String>,
+        /// Stored and maximum bytes, if the storage is that of the caller.
+        own: Option<(i64, i64)>,
+    },
     /// A write that findings of severity error block. Holds the findings and the review.
     Blocked(Box<ErrorDetails>),
     /// A limit on requests or work is reached. Holds the seconds after which to retry.
@@ -216,6 +228,24 @@ impl Problem {
                 fields,
                 None,
             ),
+            Problem::StorageFull { field, own } => {
+                let (full, remedies) = match own {
+                    Some((bytes, max)) => {
+                        (format!("the storage of the account is full: {bytes} of {max} bytes are used"), &REMEDIES[..])
+                    }
+                    None => ("the storage of the canvas's owner is full".into(), &REMEDIES_OF_ANOTHER[..]),
+                };
+                let fields: Vec<_> = field.map(|field| Violation::new(field, full.as_str())).into_iter().collect();
+                let message =
+                    if fields.is_empty() { full } else { summary("the request cannot be processed", &fields) };
+                let details = ErrorDetails {
+                    bytes: own.map(|(bytes, _)| bytes),
+                    max: own.map(|(_, max)| max),
+                    remedies: Some(remedies.iter().map(ToString::to_string).collect()),
+                    ..ErrorDetails::default()
+                };
+                (StatusCode::UNPROCESSABLE_ENTITY, Code::UnprocessableEntity, message, fields, Some(Box::new(details)))
+            }
             Problem::Blocked(details) => (
                 StatusCode::UNPROCESSABLE_ENTITY,
                 Code::UnprocessableEntity,
@@ -326,6 +356,10 @@ impl From<app::Error> for Problem {
             Error::PaymentRequired { credit_cost, max_credits } => {
                 Problem::PaymentRequired { credit_cost, max_credits }
             }
+            Error::StorageFull { field, own } => Problem::StorageFull {
+                field: field.map(str::to_owned),
+                own: own.map(|storage| (storage.bytes, storage.max)),
+            },
             Error::TooMuchWork(message) => Problem::RateLimited(message, CAP_RETRY),
             Error::Database(error) => error.into(),
             Error::Inconsistent(message) => Problem::internal(message),

@@ -489,7 +489,6 @@ fn completion_context<'a>(
         windows,
         traceparent: Some(traceparent),
         ready,
-        storage_max: app.config.storage_max,
         worker_silent: app.config.worker_silent,
         review: None,
     }

@@ -366,6 +366,18 @@ scene("the ledger shows a charge, and the balance follows the work", async ({ pa
   await page.waitForURL(url);
 });
 
+scene("the storage says what is used of how much", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { uid, token } = await stranger();
+  await makeCanvas("Stored", token);
+  await signInByLink(page, uid, "/settings/storage");
+  await page.getByText("65.5 kB of 21.5 GB used").waitFor();
+  await isAccessible();
+  await admin("account", "quota", "--account", uid, "--bytes", "none");
+  await page.reload();
+  await page.getByText("65.5 kB used, without a limit").waitFor();
+});
+
 scene("a canvas is deleted from the list once its owner has typed so", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
   const { uid, token } = await stranger();

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use e2e::api::{key, text};
 use e2e::{PATIENCE, Part, Stack, User, images};
+use reqwest::Method;
 use serde_json::json;
 use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
 use testkit::wait_for;
@@ -37,41 +38,77 @@ async fn upload(user: &User, bytes: usize) -> e2e::Reply {
 }
 
 #[tokio::test]
-async fn an_account_stores_without_limit_unless_one_is_set() {
+async fn an_account_stores_20_gib_unless_another_limit_is_set() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    assert_eq!(quota(stack, &user.uid, None).await, (0, None));
-    upload(&user, 3000).await.expect(201);
-    upload(&user, 3000).await.expect(201);
-    assert_eq!(quota(stack, &user.uid, None).await, (6000, None), "equal bytes count as often as they are stored");
+    assert_eq!(quota(stack, &user.uid, None).await, (0, Some(20 << 30)));
+    upload(&user, 100_000).await.expect(201);
+    upload(&user, 100_000).await.expect(201);
+    assert_eq!(
+        quota(stack, &user.uid, None).await,
+        (200_000, Some(20 << 30)),
+        "equal bytes count as often as they are stored"
+    );
 }
 
 #[tokio::test]
 async fn an_upload_up_to_the_quota_is_stored_and_one_beyond_it_422() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    upload(&user, 3000).await.expect(201);
-    assert_eq!(quota(stack, &user.uid, Some("5000")).await, (3000, Some(5000)));
-    let message = upload(&user, 2001).await.expect_error(422, "unprocessable_entity", &["body"]);
+    upload(&user, 300_000).await.expect(201);
+    assert_eq!(quota(stack, &user.uid, Some("500000")).await, (300_000, Some(500_000)));
+    let message = upload(&user, 200_001).await.expect_error(422, "unprocessable_entity", &["body"]);
     assert!(!message.is_empty());
     // Without a declared length, the upload is received first and then rejected.
-    let streamed = user.post("/assets").chunked("image/png", sized(2001)).await;
+    let streamed = user.post("/assets").chunked("image/png", sized(200_001)).await;
     streamed.expect_error(422, "unprocessable_entity", &["body"]);
-    assert_eq!(quota(stack, &user.uid, None).await.0, 3000, "a rejected upload is not stored");
-    upload(&user, 2000).await.expect(201);
+    assert_eq!(quota(stack, &user.uid, None).await.0, 300_000, "a rejected upload is not stored");
+    upload(&user, 200_000).await.expect(201);
     upload(&user, 1000).await.expect_error(422, "unprocessable_entity", &["body"]);
-    assert_eq!(quota(stack, &user.uid, Some("none")).await, (5000, None));
+    assert_eq!(quota(stack, &user.uid, Some("none")).await, (500_000, None));
     upload(&user, 1000).await.expect(201);
+}
+
+#[tokio::test]
+async fn a_canvas_counts_with_what_can_be_undone() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    let parts = async || {
+        let shown = stack.admin(&["admin", "account", "storage", "--account", &user.uid]).await.expect_success();
+        assert_eq!(shown["storedBytes"], shown["parts"]["canvases"], "{shown}");
+        shown["storedBytes"].as_i64().expect("a number")
+    };
+    assert_eq!(parts().await, 65536, "an empty canvas");
+    let content = |bytes: usize| json!({"custom": {"text": "x".repeat(bytes)}});
+    let create =
+        json!([{"type": "node.create", "clientId": "n", "node": {"type": "text", "metadata": content(60_000)}}]);
+    let node = text(&user.apply(&canvas, create.clone()).await, "/resolvedIds/n").to_owned();
+    assert_eq!(parts().await, 65536, "within the first step");
+    user.apply(&canvas, create).await;
+    assert_eq!(parts().await, 2 * 65536);
+    user.apply(&canvas, json!([{"type": "node.delete", "nodeId": node}])).await;
+    assert_eq!(parts().await, 2 * 65536, "what is deleted can be restored, and counts");
+    let recounted = stack.admin(&["admin", "account", "recount", "--account", &user.uid]).await.expect_success();
+    assert_eq!(recounted, json!({"accounts": 1, "corrected": 0}));
+    sqlx::query("UPDATE account_storage SET bytes = bytes + 1 WHERE account_uid = $1")
+        .bind(&user.uid)
+        .execute(stack.pool())
+        .await
+        .expect("miscounts");
+    let recounted = stack.admin(&["admin", "account", "recount", "--account", &user.uid]).await.expect_success();
+    assert_eq!(recounted, json!({"accounts": 1, "corrected": 1}));
+    assert_eq!(parts().await, 2 * 65536);
 }
 
 #[tokio::test]
 async fn a_replay_is_answered_however_full_the_account_is() {
     let stack = &Stack::with_workers().await;
     let (user, key) = (stack.user().await, key());
-    let bytes = sized(2000);
+    let bytes = sized(200_000);
     let upload = async || user.post("/assets").header("idempotency-key", &key).body("image/png", bytes.clone()).await;
     let first = upload().await.expect(201).json();
-    quota(stack, &user.uid, Some("2000")).await;
+    quota(stack, &user.uid, Some("200000")).await;
     assert_eq!(upload().await.expect(200).json()["asset"]["handle"], first["asset"]["handle"]);
 }
 
@@ -81,35 +118,134 @@ async fn an_editor_fills_the_quota_of_the_owner() {
     let (owner, editor) = (stack.user().await, stack.user().await);
     let canvas = text(&owner.make_canvas().await, "/id").to_owned();
     stack.share(&owner, &canvas, &editor.uid, "editor").await;
-    quota(stack, &owner.uid, Some("2500")).await;
+    quota(stack, &owner.uid, Some("200000")).await;
     let path = format!("/assets?canvasId=canvas:{}:{canvas}", owner.uid);
-    editor.post(&path).body("image/png", sized(2500)).await.expect(201);
+    editor.post(&path).body("image/png", sized(100_000)).await.expect(201);
     let refused = editor.post(&path).body("image/png", sized(500)).await;
+    let details = refused.json()["error"]["details"].clone();
+    assert_eq!(
+        details,
+        json!({"remedies": ["ask the owner of the canvas to make room"]}),
+        "the size is the owner's to know"
+    );
     refused.expect_error(422, "unprocessable_entity", &["body"]);
-    assert_eq!((quota(stack, &owner.uid, None).await.0, quota(stack, &editor.uid, None).await.0), (2500, 0));
+    let stored = (quota(stack, &owner.uid, None).await.0, quota(stack, &editor.uid, None).await.0);
+    assert_eq!(stored, (65536 + 100_000, 0), "the canvas and the image");
 }
 
 #[tokio::test]
-async fn a_result_beyond_the_quota_fails_its_job() {
+async fn work_that_was_accepted_is_stored_in_a_full_account_and_no_more_is_accepted() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let asset = user.upload("image/png", images::png(640, 480)).await;
-    let (stored, _) = quota(stack, &user.uid, None).await;
-    quota(stack, &user.uid, Some(&(stored + 1).to_string())).await;
     let target = user.slot(&canvas).await;
-    let resize = async || {
-        let request = user.resize_request(&canvas, &target, text(&asset, "/handle")).await;
-        let job = user.send("/actions/resize/runs", &request).await.expect(202).json();
-        user.finished(&job).await
+    let resize = async |more: serde_json::Value| {
+        let mut request = user.resize_request(&canvas, &target, text(&asset, "/handle")).await;
+        request.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        user.send("/actions/resize/runs", &request).await
     };
-    let failed = resize().await;
-    assert_eq!(failed["status"], "failed", "{failed}");
-    assert_eq!(failed["failure"]["code"], "output_finalization_failed");
-    assert!(text(&failed, "/failure/message").contains("quota"), "{failed}");
-    assert_eq!(quota(stack, &user.uid, None).await.0, stored);
-    quota(stack, &user.uid, Some("none")).await;
-    assert_eq!(resize().await["status"], "succeeded", "the target is free again");
+    let (stored, _) = quota(stack, &user.uid, None).await;
+    // The result counts 64 KiB.
+    quota(stack, &user.uid, Some(&(stored + 65536 - 1).to_string())).await;
+    for more in [json!({}), json!({"validateOnly": true})] {
+        let refused = resize(more).await;
+        let details = refused.json()["error"]["details"].clone();
+        refused.expect_error(422, "unprocessable_entity", &["canvasId"]);
+        assert_eq!((&details["bytes"], &details["max"]), (&json!(stored), &json!(stored + 65535)), "{details}");
+        assert!(details["remedies"].as_array().is_some_and(|remedies| !remedies.is_empty()), "{details}");
+    }
+    quota(stack, &user.uid, Some(&(stored + 65536).to_string())).await;
+    let job = resize(json!({})).await.expect(202).json();
+    quota(stack, &user.uid, Some("1")).await;
+    assert_eq!(user.finished(&job).await["status"], "succeeded");
+    assert_eq!(quota(stack, &user.uid, None).await.0, stored + 65536);
+}
+
+#[tokio::test]
+async fn a_full_account_cannot_add_and_can_do_everything_else() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    let create = |bytes: usize| {
+        let node = json!({"type": "text", "metadata": {"custom": {"text": "x".repeat(bytes)}}});
+        json!([{"type": "node.create", "clientId": "n", "node": node}])
+    };
+    let node = text(&user.apply(&canvas, create(40_000)).await, "/resolvedIds/n").to_owned();
+    quota(stack, &user.uid, Some("65536")).await;
+
+    let full = async |reply: e2e::Reply, fields: &[&str]| {
+        let details = reply.json()["error"]["details"].clone();
+        reply.expect_error(422, "unprocessable_entity", fields);
+        assert_eq!((&details["bytes"], &details["max"]), (&json!(65536), &json!(65536)), "{details}");
+    };
+    full(user.send("/canvases", &json!({"title": "Another"})).await, &[]).await;
+    full(user.send("/canvases", &json!({"destination": "agent-canvas"})).await, &[]).await;
+    let revision = text(&user.canvas(&canvas).await, "/revision").to_owned();
+    full(user.batch(&canvas, &revision, create(40_000)).await, &["operations"]).await;
+    full(upload(&user, 1000).await, &["body"]).await;
+    let import = json!({"canvasId": canvas, "imageUrl": "https://example.com/a.png", "idempotencyKey": key()});
+    full(user.send("/images/import", &import).await, &["canvasId"]).await;
+    assert_eq!(quota(stack, &user.uid, None).await.0, 65536);
+
+    user.apply(&canvas, create(1000)).await;
+    user.apply(&canvas, json!([{"type": "node.move", "nodeId": node, "position": {"x": 1.5, "y": -20000.25}}])).await;
+    user.apply(&canvas, json!([{"type": "node.delete", "nodeId": node}])).await;
+    user.apply(&canvas, json!([{"type": "node.restore", "nodeId": node}])).await;
+    user.apply(&canvas, json!([{"type": "canvas.update", "title": "Full"}])).await;
+    assert_eq!(user.canvas(&canvas).await["title"], "Full");
+}
+
+/// Runs a statement with the account as `$1` and a number as `$2`.
+async fn fill_rows(stack: &Stack, sql: &'static str, user: &User, count: i64) {
+    sqlx::query(sql).bind(&user.uid).bind(count).execute(stack.pool()).await.expect("inserts");
+}
+
+#[tokio::test]
+async fn one_canvas_element_collection_or_version_beyond_its_cap_is_422() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    let insert = "INSERT INTO canvases (owner_uid, id, title, revision) SELECT $1, 'c' || n, '', 'r' FROM generate_series(1, $2) n";
+    fill_rows(stack, insert, &user, 9_999).await;
+    user.send("/canvases", &json!({"id": "last"})).await.expect(201);
+    let refused = user.send("/canvases", &json!({"id": "more"})).await;
+    refused.expect_error(422, "unprocessable_entity", &["title"]);
+    user.send("/canvases", &json!({"id": "last"})).await.expect_error(409, "conflict", &[]);
+
+    let insert =
+        "INSERT INTO element_collections (owner_uid, id, name) SELECT $1, 'c' || n, '' FROM generate_series(1, $2) n";
+    fill_rows(stack, insert, &user, 499).await;
+    user.send("/element-collections", &json!({"name": "last"})).await.expect(201);
+    let refused = user.send("/element-collections", &json!({"name": "more"})).await;
+    refused.expect_error(422, "unprocessable_entity", &["name"]);
+
+    let element = json!({"name": "e", "type": "style", "sourceAssetIds": [], "guidelines": "g"});
+    let made = user.send("/elements", &element).await.expect(201).json()["element"].clone();
+    let insert = "INSERT INTO elements (owner_uid, id, search_name, search_guidelines)
+                  SELECT $1, 'e' || n, '', '' FROM generate_series(1, $2) n";
+    fill_rows(stack, insert, &user, 4_998).await;
+    user.send("/elements", &element).await.expect(201);
+    user.send("/elements", &element).await.expect_error(422, "unprocessable_entity", &["name"]);
+
+    let path = format!("/elements/{}", text(&made, "/id"));
+    let patch = async |body: serde_json::Value| {
+        user.call(Method::PATCH, &path).body("application/json", body.to_string()).await
+    };
+    // The first Element gets 499 versions.
+    let insert =
+        "INSERT INTO element_versions (owner_uid, element_id, version, name, type, source_asset_ids, guidelines)
+                  SELECT owner_uid, element_id, n, name, type, source_asset_ids, guidelines
+                  FROM (SELECT * FROM element_versions WHERE owner_uid = $1 ORDER BY created_at LIMIT 1) AS made,
+                       generate_series(2, $2) n";
+    fill_rows(stack, insert, &user, 499).await;
+    let newest = "UPDATE elements SET version = $2 WHERE owner_uid = $1 AND id IN
+                      (SELECT element_id FROM element_versions WHERE owner_uid = $1 AND version = $2)";
+    fill_rows(stack, newest, &user, 499).await;
+    patch(json!({"operation": "update", "element": element})).await.ok();
+    let refused = patch(json!({"operation": "update", "element": element})).await;
+    refused.expect_error(422, "unprocessable_entity", &["operation"]);
+    patch(json!({"operation": "archive", "confirm": true})).await.ok();
+    patch(json!({"operation": "restore"})).await.expect_error(422, "unprocessable_entity", &["operation"]);
 }
 
 #[tokio::test]
@@ -120,19 +256,19 @@ async fn a_quota_is_a_number_of_bytes_or_none_or_the_default() {
         stack.admin(&["admin", "account", "quota", "--account", &user.uid, "--bytes", bytes]).await.expect_refusal();
     }
     assert_eq!(quota(stack, &user.uid, Some("1")).await, (0, Some(1)));
-    assert_eq!(quota(stack, &user.uid, Some("default")).await, (0, None));
+    assert_eq!(quota(stack, &user.uid, Some("default")).await, (0, Some(20 << 30)));
     stack.admin(&["admin", "account", "quota", "--account", "nobody"]).await.expect_refusal();
     stack.admin(&["admin", "account", "quota"]).await.expect_misuse();
 }
 
 #[tokio::test]
 async fn the_default_holds_where_an_account_has_no_quota_of_its_own() {
-    let stack = &Stack::builder().env("CANVAS_ACCOUNT_STORAGE_MAX", 5000).start().await;
+    let stack = &Stack::builder().env("CANVAS_ACCOUNT_STORAGE_MAX", 500_000).start().await;
     let user = stack.user().await;
-    assert_eq!(quota(stack, &user.uid, None).await, (0, Some(5000)));
-    upload(&user, 5001).await.expect_error(422, "unprocessable_entity", &["body"]);
-    upload(&user, 5000).await.expect(201);
-    quota(stack, &user.uid, Some("6000")).await;
+    assert_eq!(quota(stack, &user.uid, None).await, (0, Some(500_000)));
+    upload(&user, 500_001).await.expect_error(422, "unprocessable_entity", &["body"]);
+    upload(&user, 500_000).await.expect(201);
+    quota(stack, &user.uid, Some("600000")).await;
     upload(&user, 1000).await.expect(201);
     quota(stack, &user.uid, Some("default")).await;
     upload(&user, 500).await.expect_error(422, "unprocessable_entity", &["body"]);

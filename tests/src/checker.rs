@@ -33,7 +33,7 @@ macro_rules! targets {
 }
 
 /// Rows that must never exist. A job in `expired` had succeeded, because only successes expire.
-const NEVER: [(&str, &str); 15] = [
+const NEVER: [(&str, &str); 16] = [
     ("a job's history does not begin with queued", "SELECT count(*) FROM job_history WHERE version = 1 AND status <> 'queued'"),
     (
         // A video's progress changes the version, but not the state.
@@ -94,9 +94,18 @@ const NEVER: [(&str, &str); 15] = [
         "an account whose count of stored bytes is not the sum of what it stores",
         "SELECT count(*) FROM accounts a LEFT JOIN account_storage s ON s.account_uid = a.uid
          WHERE coalesce(s.bytes, 0) <> (SELECT coalesce(sum(bytes), 0) FROM (
-             SELECT bytes + coalesce(original_bytes, 0) AS bytes FROM assets WHERE owner_uid = a.uid
+             SELECT asset_counted(bytes, original_bytes) AS bytes FROM assets WHERE owner_uid = a.uid
+             UNION ALL
+             SELECT counted FROM canvases WHERE owner_uid = a.uid
              UNION ALL
              SELECT b.bytes FROM jobs j JOIN blobs b ON b.key = j.video_blob WHERE j.account_uid = a.uid) AS stored)",
+    ),
+    (
+        "a canvas whose history is not the sum of its records",
+        "SELECT count(*) FROM canvases c
+         WHERE history_bytes <> (SELECT coalesce(sum(bytes), 0) FROM canvas_changes WHERE canvas_key = c.key)
+                                + (SELECT coalesce(sum(bytes), 0) FROM deleted_nodes WHERE canvas_key = c.key)
+                                + (SELECT coalesce(sum(bytes), 0) FROM deleted_connections WHERE canvas_key = c.key)",
     ),
     (
         "a job whose ledger is not what it cost",

@@ -164,6 +164,7 @@ export const api = {
   models: async (signal: AbortSignal, kind: "image" | "video" = "image") => (await api.allModels(signal)).filter(({ type }) => type === kind),
 
   /** Credits that are left. */
+  storage: async (signal: AbortSignal) => (await answer(contract.GET("/api/canvas-agent/v1/auth/status", { signal }))).storage,
   balance: async (signal: AbortSignal) => (await answer(contract.GET("/api/canvas-agent/v1/auth/status", { signal }))).creditBalance,
 
   /** The queues, and whether workers are seen. */

@@ -42,9 +42,21 @@ pub enum Command {
         /// Uid or email of the account.
         #[arg(long)]
         account: String,
-        /// Maximum bytes of its assets and videos; `none` for no limit, `default` for CANVAS_ACCOUNT_STORAGE_MAX.
+        /// Maximum bytes of its assets, videos and canvases; `none` for no limit, `default` for CANVAS_ACCOUNT_STORAGE_MAX.
         #[arg(long)]
         bytes: Option<String>,
+    },
+    /// Show the stored bytes of an account by kind: assets, originals, videos and canvases.
+    Storage {
+        /// Uid or email of the account.
+        #[arg(long)]
+        account: String,
+    },
+    /// Count the stored bytes again, of one account or of all, and correct the counters; while the service runs.
+    Recount {
+        /// Uid or email of the account; all accounts when omitted.
+        #[arg(long)]
+        account: Option<String>,
     },
     /// Delete an account and everything it owns, permanently; refused while it has active work. Its ledger is kept.
     Purge {
@@ -66,6 +78,8 @@ pub(super) async fn run(command: Command, context: &mut Context) -> Result {
         Command::Enable { account } => enable(context, &account).await,
         Command::Disable { account } => disable(context, &account).await,
         Command::Quota { account, bytes } => quota(context, &account, bytes.as_deref()).await,
+        Command::Storage { account } => storage(context, &account).await,
+        Command::Recount { account } => recount(context, account.as_deref()).await,
         Command::Purge { account, cancel_jobs, .. } => purge(context, &account, cancel_jobs).await,
     }
 }
@@ -105,14 +119,60 @@ async fn disable(context: &mut Context, name: &str) -> Result {
 async fn quota(context: &mut Context, name: &str, bytes: Option<&str>) -> Result {
     let wanted = bytes.map(limit).transpose()?;
     let account = account(context, name).await?;
-    let Context { connection, config, .. } = context;
+    let connection = &mut context.connection;
     if let Some(max) = wanted {
         db::storage::set_max(connection, &account.uid, max).await?;
     }
-    let storage = db::storage::get(connection, &account.uid, config.storage_max).await?;
+    let storage = db::storage::get(connection, &account.uid).await?;
     let storage = storage.ok_or_else(|| CommandError::rule(format!("account {name:?} does not exist")))?;
     let max = (storage.max > 0).then_some(storage.max);
     Ok(json!({ "uid": account.uid, "storedBytes": storage.bytes, "maxBytes": max }))
+}
+
+async fn storage(context: &mut Context, name: &str) -> Result {
+    let account = account(context, name).await?;
+    let db::storage::Parts { assets, originals, videos, canvases } =
+        db::storage::parts(&mut context.connection, &account.uid).await?;
+    let mut shown = quota(context, name, None).await?;
+    shown["parts"] = json!({ "assets": assets, "originals": originals, "videos": videos, "canvases": canvases });
+    Ok(shown)
+}
+
+/// Canvases or accounts that a recount reads at a time.
+const RECOUNTED: i64 = 100;
+
+/// Counts canvases in short transactions, because writers of a canvas wait meanwhile, and then the sum of each account.
+async fn recount(context: &mut Context, name: Option<&str>) -> Result {
+    let only = match name {
+        Some(name) => Some(account(context, name).await?.uid),
+        None => None,
+    };
+    let connection = &mut context.connection;
+    let mut last = Some(0);
+    while let Some(after) = last {
+        let mut transaction = db::pool::begin_on(connection).await?;
+        last = db::storage::recount_canvases(&mut transaction, only.as_ref(), after, RECOUNTED).await?;
+        db::pool::commit(transaction).await?;
+    }
+    let mut accounts = match &only {
+        Some(uid) => vec![uid.clone()],
+        None => db::storage::accounts(connection, "", RECOUNTED).await?,
+    };
+    let (mut counted, mut corrected) = (0_u64, 0_u64);
+    while let Some(last) = accounts.last().cloned() {
+        for uid in &accounts {
+            let mut transaction = db::pool::begin_on(connection).await?;
+            let added = db::storage::recount(&mut transaction, uid).await?;
+            db::pool::commit(transaction).await?;
+            counted += 1;
+            corrected += u64::from(added != 0);
+        }
+        accounts = match only {
+            Some(_) => Vec::new(),
+            None => db::storage::accounts(connection, last.as_str(), RECOUNTED).await?,
+        };
+    }
+    Ok(json!({ "accounts": counted, "corrected": corrected }))
 }
 
 /// The storage limit that an argument asks for: a number of bytes, 0 for no limit, `None` for the default of the configuration.

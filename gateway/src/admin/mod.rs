@@ -131,7 +131,7 @@ pub async fn run(command: Admin, config: &Config) -> ExitCode {
 }
 
 async fn carry_out(command: Admin, config: &Config) -> Result {
-    let pool = db::pool::connect_for_maintenance(config.database_url.expose(), "canvas-admin")?;
+    let pool = db::pool::connect_for_maintenance(config.database_url.expose(), "canvas-admin", config.storage_max)?;
     let mut context = Context {
         models: providers::Setup::load(config)?,
         connection: db::pool::acquire(&pool).await?,

@@ -54,7 +54,6 @@ async fn attempt(context: &mut Context, active: &Active) -> Result<Canceled> {
         windows: &windows,
         traceparent: None,
         ready: &ready,
-        storage_max: context.config.storage_max,
         worker_silent: context.config.worker_silent,
         review: None,
     };

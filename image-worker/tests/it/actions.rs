@@ -53,7 +53,6 @@ pub async fn cancel(harness: &Harness, id: JobId) -> Cancellation {
         windows: &WINDOWS,
         traceparent: None,
         ready: &ReadyTasks::new(),
-        storage_max: 0,
         worker_silent: Duration::from_secs(15),
         review: None,
     };

@@ -168,7 +168,6 @@ impl Harness {
             egress: egress::Client::new(egress::ClientConfig::default()).expect("has roots"),
             public_url: PUBLIC_URL.into(),
             windows: WINDOWS,
-            storage_max: 0,
             upload_metadata: domain::asset::UploadMetadata::Auto,
             worker_silent: Duration::from_secs(15),
             marks: worker::marks::OriginMarks(true),

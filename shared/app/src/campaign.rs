@@ -25,7 +25,7 @@ use crate::command::{Base, CanvasWrite, Command, Key, KnownOutcome, LockedCanvas
 use crate::job::{JobSettings, require_room, target_is_taken};
 use crate::start::{Acceptance, Start, Terms, require_covered};
 use crate::target::{self, Work};
-use crate::{Error, Models, Result};
+use crate::{Error, Models, Result, storage};
 
 /// A campaign to start.
 pub struct Campaign {
@@ -162,6 +162,9 @@ impl<M: Models> Start for StartCampaign<'_, M> {
         {
             return Err(Error::unprocessable("canvasId", "the canvas is full"));
         }
+        let owner = &canvas.record.handle.owner;
+        let place = storage::Place { owner, caller: account, field: Some("canvasId") };
+        place.require(conn, storage::of_outputs(nodes.len())).await?;
         Ok(Plan { canvas, model, nodes, bytes_delta })
     }
 

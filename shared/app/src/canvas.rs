@@ -142,7 +142,8 @@ impl Command for ApplyBatch<'_> {
         let revision = service::random::revision();
         let change = self.event().of_change(&revision, &graph, &applied);
         let conn = &mut *db::pool::acquire(pool).await?;
-        let Some(record) = db::canvases::write_guarded(conn, self.canvas_key, &guard, &change).await? else {
+        let written = db::canvases::write_guarded(conn, self.canvas_key, &guard, applied.grows, &change).await?;
+        let Some(record) = written else {
             return Ok(None);
         };
         let changed = ChangedCanvas::new(record, AccessRole::Owner, graph, applied);
@@ -176,7 +177,7 @@ impl Command for ApplyBatch<'_> {
                 return Err(Error::Blocked(Box::new(::canvas::validate(&graph, &touched, &assets))));
             }
         };
-        let changed = write(conn, canvas, graph, applied, self.event()).await?;
+        let changed = write(conn, canvas, graph, applied, ("operations", self.event())).await?;
         self.graphs.keep(&changed.record, &changed.graph);
         Ok(changed)
     }
@@ -291,17 +292,22 @@ pub struct CanvasEvent<'a> {
     pub summary: String,
 }
 
-/// Writes the applied changes to a locked canvas.
+/// Writes the applied changes to a locked canvas. `field` is the member of the request that makes the canvas grow.
 pub async fn write(
     conn: &mut PgConnection,
     canvas: LockedCanvas,
     graph: Graph,
     applied: Applied,
-    event: CanvasEvent<'_>,
+    (field, event): (&'static str, CanvasEvent<'_>),
 ) -> Result<ChangedCanvas> {
     let revision = service::random::revision();
     let change = event.of_change(&revision, &graph, &applied);
-    let record = db::canvases::write(conn, canvas.record.key, &change).await?;
+    let written = db::canvases::write_within_quota(conn, canvas.record.key, applied.grows, &change).await?;
+    let Some(record) = written else {
+        let is_own = canvas.role == AccessRole::Owner;
+        let own = if is_own { db::storage::get(conn, &canvas.record.handle.owner).await? } else { None };
+        return Err(Error::StorageFull { field: Some(field), own });
+    };
     let lenient = canvas.stale_base.is_some();
     Ok(ChangedCanvas { lenient, ..ChangedCanvas::new(record, canvas.role, graph, applied) })
 }

@@ -1,6 +1,7 @@
 //! Why a command was rejected or failed.
 
 use ::canvas::Refused;
+use db::storage::Storage;
 use domain::Violation;
 use domain::canvas::CanvasRecord;
 use domain::id::NodeId;
@@ -47,6 +48,14 @@ pub enum Error {
         credit_cost: i64,
         /// The cap, when the price exceeds it.
         max_credits: Option<i64>,
+    },
+    /// The storage of the account that would own the result is full.
+    #[error("the storage of the account is full")]
+    StorageFull {
+        /// The member of the request that names where the result goes.
+        field: Option<&'static str>,
+        /// The storage, if it is that of the caller.
+        own: Option<Storage>,
     },
     /// A cap on the account's active work is reached; it may be retried soon.
     #[error("{0}")]

@@ -16,6 +16,7 @@ pub mod purge;
 pub mod recipe;
 pub mod removal;
 pub mod start;
+pub mod storage;
 pub mod target;
 pub mod token;
 pub mod upload;

@@ -21,10 +21,7 @@ use domain::metadata::{Provenance, ProvenanceKind, ServerMetadata};
 use domain::origin::Origin;
 
 use crate::command::{CanvasWrite, Command, Key, LockedCanvas, Locks};
-use crate::{Error, Result};
-
-/// The violation of an upload that would exceed the owner's quota: like a full canvas, a 422 by stored state.
-pub const OVER_QUOTA: &str = "the storage quota of the asset's owner would be exceeded";
+use crate::{Error, Result, storage};
 
 /// A stored image that nothing refers to yet.
 pub struct StoredImage {
@@ -52,8 +49,6 @@ pub struct UploadAsset<'a> {
     pub name: String,
     pub image: StoredImage,
     pub key: Option<Key<'a>>,
-    /// Storage quota of accounts without one of their own, in bytes.
-    pub storage_max: i64,
     /// W3C trace context of the request.
     pub traceparent: String,
     /// Receives the tasks that the upload makes ready, which the caller announces after the commit.
@@ -98,12 +93,10 @@ impl Command for UploadAsset<'_> {
         };
         let StoredImage { file, media_type, width, height, origin, metadata_removed, original } = &self.image;
         let owner = canvas.as_ref().map_or(account, |canvas| &canvas.handle.owner);
-        let bytes = file.bytes.saturating_add(original.map_or(0, |original| original.bytes));
-        if !db::storage::hold(conn, owner, self.storage_max).await?.admits(bytes) {
-            return Err(Error::unprocessable("body", OVER_QUOTA));
-        }
         let inconsistent = |message: &str| Error::Inconsistent(message.to_owned());
         let files: Vec<PutFile> = std::iter::once(*file).chain(*original).collect();
+        let counted = storage::of_files(files.iter().map(|file| file.bytes));
+        storage::Place { owner, caller: account, field: Some("body") }.hold(conn, counted).await?;
         let adopted = db::blobs::adopt_all(conn, &files).await?;
         let adopted = |file: &PutFile| {
             let key = adopted.get(&file.key).copied();

@@ -20,6 +20,7 @@ pub mod idempotency;
 pub mod imports;
 pub mod installation;
 pub mod jobs;
+pub mod kept;
 pub mod ledger;
 mod outage;
 pub mod pool;

@@ -58,20 +58,21 @@ const MIGRATION_PAUSE: Duration = Duration::from_secs(5);
 const MIGRATION_PATIENCE: Duration = Duration::from_secs(600);
 
 /// A pool of at most `connections`, opened on demand, so that a process starts without Postgres and reports it in its readiness
-/// instead of exiting.
-pub fn connect(url: &str, process: &str, connections: u32) -> Result<PgPool> {
-    let options = connect_options(url, process)?.options(STATEMENT_LIMITS).options(PLANS);
+/// instead of exiting. `storage_max` is the operator's storage quota of accounts without one of their own, in bytes; 0: no limit;
+/// `None`: that of each account's creation.
+pub fn connect(url: &str, process: &str, connections: u32, storage_max: Option<i64>) -> Result<PgPool> {
+    let options = connect_options(url, process, storage_max)?.options(STATEMENT_LIMITS).options(PLANS);
     Ok(pool_options(connections).connect_lazy_with(options))
 }
 
 /// Checks the form of a URL, options included, without connecting.
 pub fn check_url(url: &str) -> Result<()> {
-    connect_options(url, "").map(drop)
+    connect_options(url, "", None).map(drop)
 }
 
 /// A pool of one connection without a statement timeout: for migrations and admin commands.
-pub fn connect_for_maintenance(url: &str, process: &str) -> Result<PgPool> {
-    Ok(pool_options(1).connect_lazy_with(connect_options(url, process)?))
+pub fn connect_for_maintenance(url: &str, process: &str, storage_max: Option<i64>) -> Result<PgPool> {
+    Ok(pool_options(1).connect_lazy_with(connect_options(url, process, storage_max)?))
 }
 
 /// A second pool of `connections` to the same database as `pool`, for the bookkeeping of the task queue, which must not wait
@@ -91,8 +92,9 @@ pub fn batch_pool(pool: &PgPool) -> PgPool {
     pool_options(2).connect_lazy_with(options)
 }
 
-fn connect_options(url: &str, process: &str) -> Result<PgConnectOptions> {
+fn connect_options(url: &str, process: &str, storage_max: Option<i64>) -> Result<PgConnectOptions> {
     let options = url.parse::<PgConnectOptions>()?.application_name(process).options(CONNECTION_LIMITS);
+    let options = options.options(storage_max.map(|bytes| ("canvas.storage_max", bytes)));
     Ok(options.statement_cache_capacity(STATEMENTS_KEPT))
 }
 
@@ -250,7 +252,7 @@ mod tests {
         let statements = std::fs::read_dir("../../.sqlx").expect("has the statements").count();
         assert!(statements > 100 && statements < STATEMENTS_KEPT, "{statements}");
         let database = TestDatabase::new().await;
-        let pool = connect(&database.url(), "test", 1).expect("a URL");
+        let pool = connect(&database.url(), "test", 1, None).expect("a URL");
         let mut connection = pool.acquire().await.expect("connects");
         for number in 0..statements {
             let statement = sqlx::AssertSqlSafe(format!("SELECT {number}"));
@@ -304,9 +306,9 @@ mod tests {
         let mut dump = begin(database.pool()).await.expect("begins");
         sqlx::query("LOCK TABLE renditions IN ACCESS SHARE MODE").execute(&mut *dump).await.expect("locks");
         let (waits, mut waited) = mpsc::unbounded_channel();
-        let maintenance = connect_for_maintenance(&database.url(), "test").expect("a URL");
+        let maintenance = connect_for_maintenance(&database.url(), "test", None).expect("a URL");
         let migrating = tokio::spawn(async move { migrate_often(&maintenance, waits).await });
-        let readers = connect(&database.url(), "test", 1).expect("a URL");
+        let readers = connect(&database.url(), "test", 1, None).expect("a URL");
         for _ in 0..3 {
             waited.recv().await.expect("waits for the dump");
             sqlx::query("SELECT FROM renditions").execute(&readers).await.expect("reads");
@@ -340,7 +342,7 @@ mod tests {
         let proxy = Proxy::in_front_of(&database.url()).await;
         proxy.cut();
         let (waits, mut waited) = mpsc::unbounded_channel();
-        let pool = connect_for_maintenance(&proxy.url(), "test").expect("a URL");
+        let pool = connect_for_maintenance(&proxy.url(), "test", None).expect("a URL");
         let migrating = tokio::spawn(async move { migrate_often(&pool, waits).await });
         waited.recv().await.expect("waits for it");
         proxy.resume();
@@ -357,11 +359,11 @@ mod tests {
     #[tokio::test]
     async fn a_client_that_stops_in_a_transaction_loses_its_locks_in_time() {
         let database = TestDatabase::new().await;
-        let pool = connect(&database.url(), "test", 2).expect("a URL");
+        let pool = connect(&database.url(), "test", 2, None).expect("a URL");
         let mut stopped = begin(&pool).await.expect("begins");
         sqlx::query("LOCK TABLE accounts").execute(&mut *stopped).await.expect("locks");
         let mut other =
-            connect_for_maintenance(&database.url(), "test").expect("a URL").acquire().await.expect("connects");
+            connect_for_maintenance(&database.url(), "test", None).expect("a URL").acquire().await.expect("connects");
         // The test sets no timeout: the statement waits until the server has ended the other transaction.
         timeout(Duration::from_secs(9), sqlx::query("SELECT FROM accounts").execute(&mut *other))
             .await
@@ -373,7 +375,7 @@ mod tests {
     #[tokio::test]
     async fn who_goes_away_while_a_transaction_begins_leaves_none_behind() {
         let database = TestDatabase::new().await;
-        let pool = connect(&database.url(), "test", 1).expect("a URL");
+        let pool = connect(&database.url(), "test", 1, None).expect("a URL");
         let snapshots = [false, true];
         for (polls, is_snapshot) in (1..6).flat_map(|polls| snapshots.map(|is_snapshot| (polls, is_snapshot))) {
             let mut begun: Pin<Box<dyn Future<Output = Result<Transaction>>>> =
@@ -407,7 +409,7 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_compiled_whatever_the_server_has_set() {
         let database = TestDatabase::new().await;
-        let pool = connect(&database.url(), "test", 1).expect("a URL");
+        let pool = connect(&database.url(), "test", 1, None).expect("a URL");
         for pool in [&pool, &dedicated_pool(&pool, 1)] {
             let plan: Vec<String> = sqlx::query_scalar("EXPLAIN (ANALYZE) SELECT count(kind) FROM task_queue")
                 .fetch_all(pool)
@@ -420,12 +422,12 @@ mod tests {
     #[tokio::test]
     async fn what_took_too_long_is_an_outage_and_not_a_defect() {
         let database = TestDatabase::new().await;
-        let pool = connect(&database.url(), "test", 2).expect("a URL");
+        let pool = connect(&database.url(), "test", 2, None).expect("a URL");
         let (mut holder, mut waiter) = (begin(&pool).await.expect("begins"), begin(&pool).await.expect("begins"));
         sqlx::query("LOCK TABLE accounts").execute(&mut *holder).await.expect("locks");
         sqlx::query("SET LOCAL lock_timeout = 1").execute(&mut *waiter).await.expect("sets");
         assert!(failure(&mut waiter, "SELECT FROM accounts").await.is_outage());
-        let mut slow = begin(&connect(&database.url(), "test", 1).expect("a URL")).await.expect("begins");
+        let mut slow = begin(&connect(&database.url(), "test", 1, None).expect("a URL")).await.expect("begins");
         sqlx::query("SET LOCAL statement_timeout = 1").execute(&mut *slow).await.expect("sets");
         assert!(failure(&mut slow, "SELECT pg_sleep(5)").await.is_outage());
     }
@@ -434,7 +436,7 @@ mod tests {
     async fn a_silent_server_costs_neither_the_caller_nor_the_pool_more_than_their_limits() {
         let database = TestDatabase::new().await;
         let proxy = Proxy::in_front_of(&database.url()).await;
-        let pool = connect(&proxy.url(), "test", 1).expect("a URL");
+        let pool = connect(&proxy.url(), "test", 1, None).expect("a URL");
         ping(&pool).await.expect("answers");
         proxy.pause();
         let started = tokio::time::Instant::now();
@@ -457,7 +459,7 @@ mod tests {
         // Whichever the driver tries first.
         for ssl in ["prefer", "disable"] {
             let url = format!("postgres://canvas@127.0.0.1:{port}/canvas?sslmode={ssl}");
-            let error = ping(&connect(&url, "test", 1).expect("a URL")).await.expect_err("is unavailable");
+            let error = ping(&connect(&url, "test", 1, None).expect("a URL")).await.expect_err("is unavailable");
             assert!(error.is_outage(), "{error:?}");
         }
     }
@@ -465,12 +467,12 @@ mod tests {
     #[tokio::test]
     async fn after_an_outage_the_connections_that_were_lost_are_found_before_they_are_used() {
         let database = TestDatabase::new().await;
-        let pool = connect(&database.url(), "lost", 3).expect("a URL");
+        let pool = connect(&database.url(), "lost", 3, None).expect("a URL");
         let (mut one, two, three) = tokio::join!(pool.acquire(), pool.acquire(), pool.acquire());
         let _ = (two.expect("connects"), three.expect("connects"));
         // The server terminates all of them, as at a restart, and the first statement to notice reports it.
         let mut admin =
-            connect_for_maintenance(&database.url(), "admin").expect("a URL").acquire().await.expect("connects");
+            connect_for_maintenance(&database.url(), "admin", None).expect("a URL").acquire().await.expect("connects");
         sqlx::query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'lost'")
             .execute(&mut *admin)
             .await

@@ -182,6 +182,16 @@ pub fn display_name(chosen: &str, email: &str) -> String {
     name.chars().take(TOKEN_LABEL_MAX).collect()
 }
 
+/// What an account stores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AccountStorage {
+    /// Bytes that its assets, videos and canvases count.
+    pub bytes: i64,
+    /// Maximum bytes; null: no limit.
+    #[schema(required = true)]
+    pub max: Option<i64>,
+}
+
 /// The account and the permissions of the presented token.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -209,6 +219,10 @@ pub struct AuthStatus {
     pub uid: AccountUid,
     /// Credits of the account.
     pub credit_balance: i64,
+    /// The storage of the account; not in answers of earlier releases.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub storage: AccountStorage,
     /// When the token expires; null if it does not expire.
     #[schema(required = true)]
     pub expires_at: Option<Timestamp>,

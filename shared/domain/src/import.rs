@@ -346,6 +346,16 @@ pub struct Failure {
     pub field: String,
     /// Message for people. It contains no network address.
     pub message: String,
+    /// Present if the storage of the canvas's owner is full.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full: Option<Full>,
+}
+
+/// A storage without room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Full {
+    /// Stored and maximum bytes, if the import is the owner's.
+    pub own: Option<(i64, i64)>,
 }
 
 named! {

@@ -35,6 +35,16 @@ pub const CANVAS_CONNECTIONS_MAX: usize = 40_000;
 pub const CANVAS_BYTES_MAX: i64 = 64 * 1024 * 1024;
 /// Findings in one validation (`docs/reference/findings.md#order-and-truncation`).
 pub const FINDINGS_MAX: usize = 200;
+/// Canvases of an account.
+pub const CANVASES_MAX: i64 = 10_000;
+/// Private workflows of an account.
+pub const WORKFLOWS_MAX: i64 = 1000;
+/// Elements of an account, archived ones included.
+pub const ELEMENTS_MAX: i64 = 5000;
+/// Versions of an Element.
+pub const ELEMENT_VERSIONS_MAX: i32 = 500;
+/// Element collections of an account.
+pub const COLLECTIONS_MAX: i64 = 500;
 /// Activity entries in a canvas read.
 pub const ACTIVITY_MAX: i64 = 50;
 /// Revisions of a canvas whose changes are kept (`docs/reference/canvases.md#changes-since-a-revision`).
@@ -59,6 +69,8 @@ pub const JSON_DEPTH_MAX: usize = 64;
 pub const UPLOAD_MAX: u64 = 52_428_800;
 /// What one import reads of foreign servers, in bytes.
 pub const IMPORT_BYTES_MAX: u64 = 200 << 20;
+/// What a stored file or canvas counts at least towards the storage of its account, in bytes (`docs/reference/assets.md#storage-quota`).
+pub const STORED_MIN: i64 = 64 * 1024;
 /// A file name after decoding, in characters.
 pub const FILE_NAME_MAX: usize = 255;
 /// Cursor of a list, in characters.

@@ -53,6 +53,13 @@ pub struct ErrorDetails {
     /// With invalid input of more than 100 violations: how many `fields` does not list.
     #[schema(minimum = 1)]
     pub more: Option<usize>,
+    /// With a full storage of the caller: the bytes that the account stores.
+    pub bytes: Option<i64>,
+    /// With a full storage of the caller: the maximum bytes that the account may store.
+    #[schema(minimum = 1)]
+    pub max: Option<i64>,
+    /// With a full storage: what makes room, in words.
+    pub remedies: Option<Vec<String>>,
     /// In a blocked batch: the findings, errors first.
     pub findings: Option<Vec<Finding>>,
     /// In a blocked batch: the review of the canvas as the batch would leave it.

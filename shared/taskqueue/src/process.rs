@@ -152,7 +152,8 @@ impl Process {
         let traces = telemetry::init(name, &config.log, collector.as_ref()).map_err(BootError::Telemetry)?;
         failpoint::arm(&config.failpoints)?;
         let metrics = Metrics::install().map_err(BootError::Metrics)?;
-        let pool = db::pool::connect(config.database_url.expose(), name, config.database_connections)
+        let url = config.database_url.expose();
+        let pool = db::pool::connect(url, name, config.database_connections, config.storage_max)
             .map_err(BootError::Database)?;
         let broker = broker::Config::new(config.amqp_url()?.expose(), broker::Config::PREFIX, name)
             .map_err(BootError::Broker)?;

@@ -77,7 +77,6 @@ pub async fn start(name: &'static str, config: Config) -> Result<(Process, Worke
         egress,
         public_url: config.public_url.clone(),
         windows,
-        storage_max: config.storage_max,
         upload_metadata: config.upload_metadata.parse().map_err(|error| BootError::Setting(Box::new(error)))?,
         worker_silent: config.worker_silent,
         marks: OriginMarks(config.origin_marks),

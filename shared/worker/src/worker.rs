@@ -44,8 +44,6 @@ pub struct Worker {
     pub public_url: String,
     /// The time for which records are kept.
     pub windows: Windows,
-    /// Storage quota in bytes of an account without its own; 0: no limit.
-    pub storage_max: i64,
     /// The rule for private metadata of imports and of providers' results. Neither keeps an original.
     pub upload_metadata: UploadMetadata,
     /// A queue whose workers were not seen for this long is silent.
@@ -262,7 +260,6 @@ impl Worker {
             windows: &self.windows,
             traceparent,
             ready,
-            storage_max: self.storage_max,
             worker_silent: self.worker_silent,
             review: None,
         }

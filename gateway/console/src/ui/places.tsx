@@ -23,6 +23,7 @@ const SETTINGS = [
   ["/settings/sharing", "Sharing"],
   ["/settings/webhooks", "Webhooks"],
   ["/settings/credit", "Credit"],
+  ["/settings/storage", "Storage"],
 ] as const;
 
 const KEYS: KeyGroup[] = [

@@ -1,22 +1,26 @@
 //! `GET /auth/status` (docs/reference/authentication.md#authentication-status).
 
-use domain::account::AuthStatus;
+use axum::extract::State;
+use domain::account::{AccountStorage, AuthStatus};
 
 use crate::extract::caller::{AnyToken, Caller};
 use crate::openapi::errors::CredentialErrors;
-use crate::problem::Result;
+use crate::problem::{Problem, Result};
 use crate::reply;
+use crate::state::App;
 
 /// Check the credential
 ///
-/// Returns the account and the scopes of the token. Call it first to check that a token works and what it may do.
-/// It changes nothing and needs no scope.
+/// Returns the account, its credit and storage, and the scopes of the token. Call it first to check that a token works
+/// and what it may do. It changes nothing and needs no scope.
 #[utoipa::path(
     get, path = "/auth/status", operation_id = "getAuthStatus", tag = "Authentication",
     responses(CredentialErrors, (status = 200, description = "The credential is valid.", body = AuthStatus))
 )]
-pub async fn status(caller: Caller<AnyToken>) -> Result {
+pub async fn status(State(app): State<App>, caller: Caller<AnyToken>) -> Result {
     let credential = caller.credential;
+    let storage = db::storage::get(&mut *app.connection().await?, &credential.account).await?;
+    let storage = storage.ok_or(Problem::Unauthorized)?;
     Ok(reply::ok(&AuthStatus {
         authenticated: true,
         auth_type: "agent_token".into(),
@@ -27,6 +31,7 @@ pub async fn status(caller: Caller<AnyToken>) -> Result {
         agent_label: credential.label,
         uid: credential.account,
         credit_balance: credential.credit_balance,
+        storage: AccountStorage { bytes: storage.bytes, max: (storage.max > 0).then_some(storage.max) },
         expires_at: credential.expires_at,
     }))
 }

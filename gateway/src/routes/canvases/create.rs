@@ -1,10 +1,13 @@
 //! `POST /canvases` (docs/reference/canvases.md#create-a-canvas).
 
+use app::storage;
 use axum::extract::State;
 use db::canvases::NewCanvas;
+use db::kept::Kept;
 use domain::Violation;
 use domain::canvas::{CanvasRead, CanvasRecord, CanvasType};
-use domain::id::{CanvasHandle, CanvasId};
+use domain::id::{AccountUid, CanvasHandle, CanvasId};
+use domain::limits::STORED_MIN;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -62,7 +65,7 @@ impl CreateCanvas {
 #[utoipa::path(
     post, path = "/canvases", operation_id = "createCanvas", tag = "Canvases", request_body = CreateCanvas,
     security(("bearer" = ["canvas:read", "canvas:write"])),
-    responses(ScopeErrors, (status = 409), (status = 201, description = "The canvas, with its whole graph.", body = CanvasRead))
+    responses(ScopeErrors, (status = 409), (status = 422), (status = 201, description = "The canvas, with its whole graph.", body = CanvasRead))
 )]
 pub async fn create(State(app): State<App>, caller: Caller<WriteCanvas>, body: JsonBody) -> Result {
     let wanted = body.checked(CreateCanvas::check).await?;
@@ -80,24 +83,22 @@ pub async fn create(State(app): State<App>, caller: Caller<WriteCanvas>, body: J
 
 /// Creates the Agent Canvas or finds it. Of concurrent calls one creates it and all return the same canvas.
 async fn resolve_agent(app: &App, caller: &Caller<WriteCanvas>, wanted: CreateCanvas) -> Result<CanvasRecord> {
-    let mut connection = app.connection().await?;
-    if let Some(record) = db::canvases::agent(&mut connection, &caller.account).await? {
+    if let Some(record) = db::canvases::agent(&mut *app.connection().await?, &caller.account).await? {
         return Ok(record);
     }
     let title = wanted.title.as_deref().unwrap_or("Agent Canvas");
-    match insert(&mut connection, caller, CanvasId::generate(), Some(CanvasType::Agent), title).await? {
+    match insert(app, caller, CanvasId::generate(), Some(CanvasType::Agent), title).await? {
         Some(record) => Ok(record),
-        None => db::canvases::agent(&mut connection, &caller.account)
+        None => db::canvases::agent(&mut *app.connection().await?, &caller.account)
             .await?
             .ok_or_else(|| Problem::internal("an Agent Canvas could neither be created nor found")),
     }
 }
 
 async fn make(app: &App, caller: &Caller<WriteCanvas>, wanted: CreateCanvas) -> Result<CanvasRecord> {
-    let mut connection = app.connection().await?;
     let id = wanted.id.map_or_else(CanvasId::generate, CanvasId::from_stored);
     let title = wanted.title.as_deref().unwrap_or("Untitled");
-    insert(&mut connection, caller, id, wanted.canvas_type, title).await?.ok_or_else(|| {
+    insert(app, caller, id, wanted.canvas_type, title).await?.ok_or_else(|| {
         let message = match wanted.canvas_type {
             Some(CanvasType::Agent) => "the account already has a canvas with this id, or an Agent Canvas",
             None => "the account already has a canvas with this id",
@@ -106,8 +107,14 @@ async fn make(app: &App, caller: &Caller<WriteCanvas>, wanted: CreateCanvas) -> 
     })
 }
 
+async fn require_room(conn: &mut db::PgConnection, account: &AccountUid) -> app::Result<()> {
+    storage::require_fewer(conn, account, Kept::Canvases, "title").await?;
+    storage::Place { owner: account, caller: account, field: None }.hold(conn, STORED_MIN).await
+}
+
+/// Creates a canvas, unless there is one. The account must have room for it.
 async fn insert(
-    connection: &mut db::PgConnection,
+    app: &App,
     caller: &Caller<WriteCanvas>,
     id: CanvasId,
     canvas_type: Option<CanvasType>,
@@ -120,5 +127,13 @@ async fn insert(
         revision: &service::random::revision(),
         actor: &caller.actor(),
     };
-    Ok(db::canvases::create(connection, &canvas).await?)
+    let mut transaction = app.transaction().await?;
+    let admitted = require_room(&mut transaction, &caller.account).await;
+    let made = db::canvases::create(&mut transaction, &canvas).await?;
+    if made.is_some() {
+        // A conflict comes first.
+        admitted?;
+        db::pool::commit(transaction).await?;
+    }
+    Ok(made)
 }

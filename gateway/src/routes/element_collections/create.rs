@@ -1,6 +1,7 @@
 //! `POST /element-collections`.
 
 use axum::extract::State;
+use db::kept::Kept;
 use domain::element::{CollectionRead, Listed};
 use http::StatusCode;
 use serde::Deserialize;
@@ -31,12 +32,15 @@ impl Input for CollectionName {}
 #[utoipa::path(
     post, path = "/element-collections", operation_id = "createElementCollection", tag = "Elements", request_body = CollectionName,
     security(("bearer" = ["element:write"])),
-    responses(ScopeErrors, (status = 201, description = "The collection.", body = CollectionRead))
+    responses(ScopeErrors, (status = 422), (status = 201, description = "The collection.", body = CollectionRead))
 )]
 pub async fn create(State(app): State<App>, caller: Caller<WriteElements>, body: JsonBody) -> Result {
     let wanted: CollectionName = body.json().await?;
     caller.require_acceptable()?;
-    let made = db::element_collections::create(&mut *app.connection().await?, &caller.account, &wanted.name).await?;
+    let mut transaction = app.transaction().await?;
+    app::storage::require_fewer(&mut transaction, &caller.account, Kept::Collections, "name").await?;
+    let made = db::element_collections::create(&mut transaction, &caller.account, &wanted.name).await?;
+    db::pool::commit(transaction).await?;
     // No `Location`: a collection cannot be read on its own.
     Ok(reply::with_status(StatusCode::CREATED, &CollectionRead { collection: made.document(Listed::No) }))
 }

@@ -1,6 +1,7 @@
 //! `POST /elements` (docs/reference/elements.md#create-an-element).
 
 use axum::extract::State;
+use db::kept::Kept;
 use domain::Violation;
 use domain::element::{Content, ElementRead, ElementRecord, ElementType, Listed};
 use domain::id::{AssetId, ElementCollectionId};
@@ -80,6 +81,7 @@ async fn attempt(
     let mut transaction = app.transaction().await?;
     let account = &caller.account;
     let made = || Problem::internal("an element that was just created was not found");
+    app::storage::require_fewer(&mut transaction, account, Kept::Elements, "name").await?;
     let mut unknown = unknown_images(&mut transaction, account, "sourceAssetIds", &content.sources).await?;
     if !collections.is_empty() {
         unknown.extend(unknown_collections(&mut transaction, account, collections).await?);

@@ -5,6 +5,7 @@ use domain::Violation;
 use domain::constant::True;
 use domain::element::{Content, ElementRead, ElementRecord, Lifecycle, Listed};
 use domain::id::{ElementCollectionId, ElementId};
+use domain::limits::ELEMENT_VERSIONS_MAX;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -100,6 +101,18 @@ pub async fn update(State(app): State<App>, caller: Caller<WriteElements>, param
     Ok(reply::ok(&ElementRead { element: record.document(health, Listed::No) }))
 }
 
+/// Rejects another version of an Element with the newest version `version`, whose row is locked.
+fn require_fewer_versions(version: i32) -> Result<()> {
+    match version < ELEMENT_VERSIONS_MAX {
+        true => Ok(()),
+        false => {
+            let message =
+                format!("cannot be done: the element has {ELEMENT_VERSIONS_MAX} versions, the most that it may have");
+            Err(Problem::unprocessable("operation", message))
+        }
+    }
+}
+
 async fn attempt(app: &App, caller: &Caller<WriteElements>, id: &ElementId, change: &Change) -> Result<ElementRecord> {
     let mut transaction = app.transaction().await?;
     let (conn, account) = (&mut *transaction, &caller.account);
@@ -114,6 +127,7 @@ async fn attempt(app: &App, caller: &Caller<WriteElements>, id: &ElementId, chan
         (Change::Restore, Lifecycle::Active) => return Err(conflict("the element is not archived")),
         (Change::Update(content), Lifecycle::Active) => {
             require_known(unknown_images(conn, account, "element.sourceAssetIds", &content.sources).await?)?;
+            require_fewer_versions(element.version)?;
             db::elements::append(conn, account, id, content).await?;
         }
         (Change::Collections(ids), _) => {
@@ -122,6 +136,7 @@ async fn attempt(app: &App, caller: &Caller<WriteElements>, id: &ElementId, chan
         }
         (Change::Archive, Lifecycle::Active) => db::elements::archive(conn, account, id).await?,
         (Change::Restore, Lifecycle::Archived) => {
+            require_fewer_versions(element.version)?;
             db::elements::append(conn, account, id, &element.content).await?;
         }
     }

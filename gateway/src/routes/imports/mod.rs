@@ -11,14 +11,14 @@ pub mod product;
 
 use std::time::Duration;
 
-use app::{CanvasWrite, Command, Key, KnownOutcome, LockedCanvas, Locks};
+use app::{CanvasWrite, Command, Key, KnownOutcome, LockedCanvas, Locks, storage};
 use db::PgConnection;
 use db::accounts::Credential;
 use db::imports::NewImport;
 use db::tasks::NewTask;
 use domain::id::{AccountUid, AssetHandle, CanvasHandle};
 use domain::idempotency;
-use domain::import::{Failure, FailureKind, Image, ImportOutcome, ImportedImage, Request};
+use domain::import::{Failure, FailureKind, Full, Image, ImportOutcome, ImportedImage, Request};
 use domain::message::{Queue, TaskKind};
 use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
@@ -115,6 +115,8 @@ impl Command for Start<'_> {
     ) -> app::Result<(Uuid, bool)> {
         self.require_room(conn).await?;
         let account = &self.caller.account;
+        let place = storage::Place { owner: &self.canvas.owner, caller: account, field: Some("canvasId") };
+        place.require(conn, storage::of_outputs(1)).await?;
         let new = NewImport { id: self.id, account, token_id: self.caller.token, canvas_key, request: &self.request };
         db::imports::insert(conn, &new).await?;
         let task = NewTask {
@@ -174,7 +176,10 @@ async fn wait<G>(app: &App, caller: &Caller<G>, id: Uuid, deadline: Instant) -> 
 
 /// The response to a failed import (docs/reference/imports.md#import-failures).
 fn problem(failure: Failure) -> Problem {
-    let Failure { kind, field, message } = failure;
+    let Failure { kind, field, message, full } = failure;
+    if let Some(Full { own }) = full {
+        return Problem::StorageFull { field: Some(field), own };
+    }
     match kind {
         FailureKind::Upstream => Problem::Upstream(message),
         FailureKind::Timeout => Problem::UpstreamTimeout,
@@ -238,10 +243,18 @@ mod tests {
     #[test]
     fn each_kind_of_trouble_has_its_status() {
         let status = |kind| {
-            let failure = Failure { kind, field: "imageUrl".into(), message: "why".into() };
+            let failure = Failure { kind, field: "imageUrl".into(), message: "why".into(), full: None };
             axum::response::IntoResponse::into_response(problem(failure)).status().as_u16()
         };
         let kinds = [FailureKind::Upstream, FailureKind::Timeout, FailureKind::Unprocessable, FailureKind::Forbidden];
         assert_eq!(kinds.map(status), [502, 504, 422, 403]);
+        let full = Some(Full { own: Some((3, 2)) });
+        let failure =
+            Failure { kind: FailureKind::Unprocessable, field: "canvasId".into(), message: "why".into(), full };
+        let problem = problem(failure);
+        assert!(
+            matches!(&problem, Problem::StorageFull { field: Some(field), own: Some((3, 2)) } if field == "canvasId"),
+            "{problem:?}"
+        );
     }
 }

@@ -2,7 +2,7 @@
 //! so that a viewer may start it as well.
 
 use app::job::{AcceptedJob, require_room};
-use app::{Acceptance, Command, Key, KnownOutcome, LockedCanvas, Start, Terms};
+use app::{Acceptance, Command, Key, KnownOutcome, LockedCanvas, Start, Terms, storage};
 use axum::Extension;
 use axum::extract::State;
 use db::PgConnection;
@@ -187,6 +187,7 @@ impl Start for StartVideo<'_> {
         let Some(model) = model.filter(|_| violations.is_empty()) else {
             return Err(app::Error::Unprocessable(violations));
         };
+        storage::Place { owner: account, caller: account, field: None }.require(conn, storage::of_outputs(1)).await?;
         let (estimated_seconds, model) = (model.estimated_seconds(), model.chosen());
         let credit_cost = model.credit_cost;
         let video = VideoRequest {

@@ -103,6 +103,7 @@ pub(super) async fn exhausted(worker: &Worker, task: &Task, lease: &Lease) -> Re
         kind: FailureKind::Internal,
         field: field.into(),
         message: "the import failed again and again and was given up".into(),
+        full: None,
     };
     match load(worker, task).await {
         Ok(Some(import)) => {

@@ -11,11 +11,12 @@ use canvas::size::serialized_size;
 use db::assets::NewAsset;
 use db::canvases::{Change, NewActivity};
 use db::imports::Import;
+use db::storage::Storage;
 use domain::asset::AssetKind;
 use domain::canvas::{ActivityType, CanvasRecord};
 use domain::graph::{GraphWrites, Node, NodeType, Position};
 use domain::id::{AssetHandle, AssetId, NodeId};
-use domain::import::{Failure, FailureKind, Image, ImportOutcome, Imported, Pack, Request};
+use domain::import::{Failure, FailureKind, Full, Image, ImportOutcome, Imported, Pack, Request};
 use domain::limits::{CANVAS_BYTES_MAX, CANVAS_NODES_MAX, TITLE_MAX};
 use domain::message::ReadyTasks;
 use domain::metadata::{NodeSource, Provenance, ProvenanceKind, ServerMetadata, WritableMetadata};
@@ -56,10 +57,10 @@ pub(super) async fn conclude(
                 return Ok(Ended::Stale);
             }
             let placed = match canvas {
-                Some(canvas) if !has_room(conn, worker, &canvas, brought).await? => {
-                    Some(refusal(FailureKind::Unprocessable, "the storage quota leaves no room for what was found"))
-                }
-                Some(canvas) => place(conn, (task, ready), import, &canvas, brought, of_page.as_ref()).await?,
+                Some(canvas) => match without_room(conn, import, &canvas, brought).await? {
+                    Some(full) => Some(full),
+                    None => place(conn, (task, ready), import, &canvas, brought, of_page.as_ref()).await?,
+                },
                 None => Some(refusal(FailureKind::Forbidden, "the account may no longer write to the canvas")),
             };
             let Some(outcome) = placed else { return Ok(Ended::BlobGone) };
@@ -77,19 +78,28 @@ pub(super) async fn conclude(
 }
 
 fn refusal(kind: FailureKind, message: &str) -> ImportOutcome {
-    ImportOutcome::Failed(Failure { kind, field: "canvasId".into(), message: message.into() })
+    ImportOutcome::Failed(Failure { kind, field: "canvasId".into(), message: message.into(), full: None })
 }
 
-/// Returns `true` if the images fit the quota of the canvas's owner. Locks the quota until the transaction ends.
-async fn has_room(
+/// The refusal of images for which the canvas's owner has no room. Otherwise, the room is held until the transaction ends.
+async fn without_room(
     conn: &mut db::PgConnection,
-    worker: &Worker,
+    import: &Import,
     canvas: &CanvasRecord,
     brought: &[Brought],
-) -> Result<bool, Error> {
-    let storage = db::storage::hold(conn, &canvas.handle.owner, worker.storage_max).await?;
+) -> Result<Option<ImportOutcome>, Error> {
     // Sizes are within the limits of uploads.
-    Ok(storage.admits(brought.iter().map(|image| image.bytes as i64).sum()))
+    let counted = app::storage::of_files(brought.iter().map(|image| image.bytes as i64));
+    let full = db::storage::hold(conn, &canvas.handle.owner, counted).await?;
+    Ok(full.map(|Storage { bytes, max }| {
+        let own = (import.actor.owner_uid == canvas.handle.owner).then_some((bytes, max));
+        ImportOutcome::Failed(Failure {
+            kind: FailureKind::Unprocessable,
+            field: "canvasId".into(),
+            message: "the storage of the canvas's owner has no room for what was found".into(),
+            full: Some(Full { own }),
+        })
+    }))
 }
 
 /// Writes assets, nodes and revision to a canvas that the transaction has locked; `None` when a blob is missing.

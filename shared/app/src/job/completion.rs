@@ -55,8 +55,6 @@ pub struct CompletionContext<'a> {
     pub traceparent: Option<&'a str>,
     /// Receives the tasks that the transaction makes ready, which the caller announces after the commit.
     pub ready: &'a ReadyTasks,
-    /// Storage quota in bytes of an account without its own; 0: no limit.
-    pub storage_max: i64,
     /// A queue whose workers were not seen for this long is silent: nobody carries out a cancel.
     pub worker_silent: Duration,
     /// The review that the end of the job leaves on a large canvas.

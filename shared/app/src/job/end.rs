@@ -6,7 +6,7 @@
 //! **Mechanism.** One function ends one job or several, in whatever way. One statement locks the accounts where credit is at stake,
 //! then the canvases, then the jobs. The tasks are settled under their fencing tokens. Then rows are written in the global lock order:
 //! account, canvas, job, task, storage, asset and blob, the tasks of the Recipe runs that wait for the jobs. Each step is one statement
-//! for all jobs; credit, quotas, Recipe runs, removed targets and webhooks cost statements for each job that has them. Under the canvas
+//! for all jobs; credit, Recipe runs, removed targets and webhooks cost statements for each job that has them. Under the canvas
 //! lock, the transaction checks again that the account may write to the canvas and, for a step of a Recipe run, that the run's
 //! delegation holds.
 //!
@@ -31,7 +31,7 @@ use domain::review::CompletionReview;
 use uuid::Uuid;
 
 use super::completion::{Completion, CompletionContext, CompletionResult, VideoOutput};
-use super::decision::{Decision, Rooms, decide};
+use super::decision::{Decision, decide};
 use super::placement::{self, PlacedOutput};
 use crate::canvas;
 use crate::removal::Removal;
@@ -123,10 +123,9 @@ impl End<'_> {
 /// Ends locked jobs on different canvases, whose tasks are settled, and returns their records, in order. `None` when the blob of an
 /// output was removed: the caller rolls back.
 pub(super) async fn end_locked(conn: &mut PgConnection, endings: &[Ending<'_>]) -> Result<Option<Vec<Record>>> {
-    let mut rooms = Rooms::lock(conn, endings).await?;
     let mut parts = Vec::with_capacity(endings.len());
     for ending in endings {
-        let decision = decide(conn, ending, &mut rooms).await?;
+        let decision = decide(conn, ending).await?;
         parts.push(Part::new(ending, decision));
     }
     let Some(adopted) = adopt(conn, &parts).await? else { return Ok(None) };

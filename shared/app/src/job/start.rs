@@ -33,7 +33,7 @@ use uuid::Uuid;
 use super::destination::{Destination, JobTargets};
 use crate::command::{Base, CanvasWrite, Command, Key, KnownOutcome, LockedCanvas};
 use crate::start::{Acceptance, Start, Terms};
-use crate::{Error, Result, canvas, target};
+use crate::{Error, Result, canvas, storage, target};
 
 /// Settings of the process that starts of work need.
 #[derive(Clone, Copy)]
@@ -207,10 +207,13 @@ impl Start for StartJob<'_> {
         let JobStart { caller, work, .. } = self.start;
         let footprint = work.destination().add_to(work.footprint());
         let canvas = self.target().lock_checked(conn, locked, &footprint).await?;
-        let question = self.start.question(canvas.record.key);
+        let question = self.start.question(&canvas.record);
         let facts = db::jobs::read_for_start(conn, self.settings.cap(), &question).await?;
         self.settings.require_room(facts.active, 1)?;
+        let full = facts.full;
         let plan = work.plan(conn, caller, &canvas, self.start.found(facts)).await?;
+        let owner = &canvas.record.handle.owner;
+        storage::Place { owner, caller: self.account(), field: Some("canvasId") }.admitted(full)?;
         Ok((canvas, plan))
     }
 
@@ -271,10 +274,11 @@ impl JobStart {
     }
 
     /// The rows to look up for the request.
-    fn question(&self, canvas_key: i64) -> StartQuestion<'_> {
+    fn question<'a>(&'a self, canvas: &'a CanvasRecord) -> StartQuestion<'a> {
         let Reads { nodes, images } = self.work.reads();
         let nodes = self.work.destination().existing().iter().chain(nodes).collect();
-        StartQuestion { account: &self.caller.account, canvas_key: Some(canvas_key), nodes, images }
+        let outputs = (&canvas.handle.owner, storage::of_outputs(self.work.destination().count()));
+        StartQuestion { account: &self.caller.account, canvas_key: Some(canvas.key), nodes, images, outputs }
     }
 
     /// The answer to the [question](Self::question).

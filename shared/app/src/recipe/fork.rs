@@ -90,7 +90,7 @@ impl Command for ForkRecipe<'_> {
             instance::place(&mut graph, &instance, options).map_err(|refused| addition_refused(refused, ""))?;
         let summary = format!("forked {}", definition.name);
         let event = CanvasEvent { kind: ActivityType::RecipeForked, actor: &self.actor, summary };
-        canvas::write(conn, canvas, graph, applied, event).await
+        canvas::write(conn, canvas, graph, applied, ("canvasId", event)).await
     }
 
     fn outcome(&self, reply: &ChangedCanvas) -> Option<StoredOutcome> {

@@ -36,7 +36,7 @@ use crate::command::{Base, CanvasWrite, Command, Key, KnownOutcome, LockedCanvas
 use crate::job::{JobSettings, insert_delivery, require_room, target_is_taken};
 use crate::start::{Acceptance, Start, Terms};
 use crate::target::{self, Work};
-use crate::{Error, Models, Result};
+use crate::{Error, Models, Result, storage};
 
 /// The overrides of a run for its images.
 pub struct Choice {
@@ -210,7 +210,11 @@ impl<M: Models> Start for StartRun<'_, M> {
             }
             None => (requested.version(conn, account, self.run.version.as_deref()).await?, None),
         };
-        self.prepare(conn, canvas, graph, recipe, ports).await
+        let prepared = self.prepare(conn, canvas, graph, recipe, ports).await?;
+        let place =
+            storage::Place { owner: &prepared.canvas.record.handle.owner, caller: account, field: Some("canvasId") };
+        place.require(conn, storage::of_outputs(prepared.plan.steps.len())).await?;
+        Ok(prepared)
     }
 
     fn queue(&self, _: &Prepared) -> Queue {

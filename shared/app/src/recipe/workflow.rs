@@ -6,6 +6,7 @@ use ::canvas::placement::Location;
 use ::canvas::{Footprint, Graph, Options};
 use db::PgConnection;
 use db::accounts::Credential;
+use db::kept::Kept;
 use domain::Violation;
 use domain::canvas::ActivityType;
 use domain::channel;
@@ -21,7 +22,7 @@ use super::ports::{hold, readable};
 use super::sources::{Given, held, may_feed};
 use crate::canvas::{self, CanvasEvent, ChangedCanvas, addition_refused};
 use crate::command::{CanvasWrite, Command, Key, LockedCanvas, Locks};
-use crate::{Error, Models, Result};
+use crate::{Error, Models, Result, storage};
 
 /// Creates a private workflow and its first instance on a canvas.
 pub struct CreateWorkflow<'a, M> {
@@ -69,6 +70,7 @@ impl<M: Models> Command for CreateWorkflow<'_, M> {
         if !violations.is_empty() {
             return Err(Error::Unprocessable(violations));
         }
+        storage::require_fewer(conn, account, Kept::Workflows, "name").await?;
         hold(conn, &fillings).await?;
         let (id, ids) = (RecipeId::generate(), Ids::generate(self.workflow.inputs.len(), self.workflow.outputs.len()));
         let definition = self.definition(&ids, &fillings);
@@ -91,7 +93,7 @@ impl<M: Models> Command for CreateWorkflow<'_, M> {
             actor: &self.caller.actor(),
             summary: format!("created the workflow {}", definition.name),
         };
-        let changed = canvas::write(conn, locked, graph, applied, event).await?;
+        let changed = canvas::write(conn, locked, graph, applied, ("canvasId", event)).await?;
         Ok((changed, self.reported(id, &ids, &fillings)))
     }
 
@@ -113,7 +115,7 @@ impl<M: Models> Command for CreateWorkflow<'_, M> {
 impl<M> CreateWorkflow<'_, M> {
     fn target(&self) -> CanvasWrite<'_> {
         let account = &self.caller.account;
-        CanvasWrite { account, canvas: self.canvas, base: None, locks: Locks::Canvas }
+        CanvasWrite { account, canvas: self.canvas, base: None, locks: Locks::AccountAndCanvas }
     }
 
     /// The initial content of each input: its value, or what its source holds now; and all violations.

@@ -7,12 +7,14 @@ use app::graphs::Graphs;
 use app::{Base, CanvasWrite, Error, Key, Locks};
 use canvas::Batch;
 use db::canvases::{self, NewCanvas};
+use db::storage::Storage;
 use domain::account::Surface;
 use domain::canvas::{AccessRole, Actor};
 use domain::id::{AccountUid, CanvasHandle, CanvasId};
 use domain::idempotency::Fingerprint;
 use domain::operation::Operation;
 use futures_util::future::join_all;
+use serde_json::json;
 use testkit::TestDatabase;
 
 struct Setting {
@@ -55,8 +57,13 @@ impl Setting {
 
     /// Applies a batch that renames the canvas. The title stands for the request in the fingerprint.
     async fn rename(&self, request: Request<'_>) -> app::Result<ChangedCanvas> {
+        let title = request.title.to_owned();
+        self.apply(request, vec![Operation::CanvasUpdate { title }]).await
+    }
+
+    async fn apply(&self, request: Request<'_>, operations: Vec<Operation>) -> app::Result<ChangedCanvas> {
         let account = account(request.account);
-        let batch = Batch::new(vec![Operation::CanvasUpdate { title: request.title.to_owned() }]).expect("is valid");
+        let batch = Batch::new(operations).expect("is valid");
         let mut digest = [0; 32];
         digest[..request.title.len()].copy_from_slice(request.title.as_bytes());
         let base = request.base_revision.map(|revision| Base { revision: revision.to_owned(), lenient: false });
@@ -204,4 +211,64 @@ async fn a_write_that_only_adds_needs_no_revision() {
         setting.rename(request).await.expect("is accepted");
     }
     assert_eq!(setting.count("SELECT count(*) FROM canvas_changes").await, 3);
+}
+
+#[tokio::test]
+async fn a_full_storage_takes_what_does_not_add_to_it_in_a_transaction_and_in_one_statement() {
+    for is_kept in [true, false] {
+        let setting = Setting::new().await;
+        let revision = std::cell::RefCell::new("r0".to_owned());
+        let apply = async |key: &str, operations: serde_json::Value| {
+            if !is_kept {
+                // Another process has written since, so that the graph has to be read.
+                let elsewhere = "UPDATE canvases SET revision = revision || '-', sequence = sequence + 1";
+                sqlx::query(elsewhere).execute(setting.database.pool()).await.expect("updates");
+                revision.borrow_mut().push('-');
+            }
+            let base = revision.borrow().clone();
+            let request = Request { account: "owner", key, base_revision: Some(&base), title: key };
+            let changed = setting.apply(request, serde_json::from_value(operations).expect("operations")).await;
+            if let Ok(changed) = &changed {
+                revision.borrow_mut().clone_from(&changed.record.revision);
+            }
+            changed
+        };
+        let create = |name: &str, bytes: usize| {
+            let metadata = json!({"custom": {"text": "x".repeat(bytes)}});
+            let node = json!({"type": "text", "position": {"x": 0, "y": i64::from(name.as_bytes()[0]) * 1000}, "metadata": metadata});
+            json!([{"type": "node.create", "clientId": name, "node": node}])
+        };
+        let made = apply("create", create("a", 30_000)).await.expect("is accepted");
+        let node = made.resolved_ids["a"].clone();
+        let quota = "UPDATE accounts SET storage_max = 65536 WHERE uid = 'owner'";
+        sqlx::query(quota).execute(setting.database.pool()).await.expect("sets");
+
+        apply("within", create("b", 30_000)).await.expect("the step has room");
+        for key in ["beyond", "again"] {
+            let refused = apply(key, create("c", 10_000)).await.expect_err("another step");
+            let storage = Storage { bytes: 65536, max: 65536 };
+            assert!(
+                matches!(refused, Error::StorageFull { field: Some("operations"), own: Some(full) } if full == storage)
+            );
+        }
+        // The graph ends right below the next step, and a move makes numbers longer.
+        let at_end = "UPDATE canvases SET graph_bytes = counted - history_bytes - 10";
+        sqlx::query(at_end).execute(setting.database.pool()).await.expect("fills");
+        let far = json!({"x": 123456.789012, "y": -123456.789012});
+        for (key, operation) in [
+            ("move", json!({"type": "node.move", "nodeId": node, "position": far})),
+            ("delete", json!({"type": "node.delete", "nodeId": node})),
+            ("restore", json!({"type": "node.restore", "nodeId": node})),
+        ] {
+            apply(key, json!([operation])).await.unwrap_or_else(|error| panic!("{key}: {error}"));
+        }
+        let stored = setting.count("SELECT bytes FROM account_storage WHERE account_uid = 'owner'").await;
+        assert!(stored > 65536, "what is deleted is counted, too: {stored}");
+        apply("shrink", json!([{"type": "node.update", "nodeId": node, "patch": {"metadata": {"custom": {}}}}]))
+            .await
+            .expect("shrinks");
+        let stored =
+            setting.count("SELECT bytes - counted FROM account_storage JOIN canvases ON owner_uid = account_uid").await;
+        assert_eq!(stored, 0);
+    }
 }

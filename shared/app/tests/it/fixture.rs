@@ -37,7 +37,6 @@ pub static CONTEXT: &CompletionContext<'_> = &CompletionContext {
     windows: &WINDOWS,
     traceparent: None,
     ready: &READY,
-    storage_max: 0,
     worker_silent: Duration::from_secs(15),
     review: None,
 };

@@ -46,7 +46,7 @@ impl Fixture {
     async fn facts(&self, nodes: &[&NodeId], images: &[&Named]) -> StartFacts {
         let canvas_key = Some(self.canvas.key);
         let (nodes, images) = (nodes.to_vec(), images.to_vec());
-        let question = StartQuestion { account: &self.account, canvas_key, nodes, images };
+        let question = StartQuestion { account: &self.account, canvas_key, nodes, images, outputs: (&self.account, 1) };
         jobs::read_for_start(&mut *self.conn().await, 10, &question).await.expect("reads")
     }
 }

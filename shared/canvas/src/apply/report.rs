@@ -29,6 +29,8 @@ pub struct Applied {
     pub connections_delta: i32,
     /// Growth of the serialized graph, in bytes.
     pub bytes_delta: i64,
+    /// `true` if it adds something: a new node or connection, or more content of one. Moves, deletions and restored items add nothing.
+    pub grows: bool,
     /// Assets of deleted nodes that no node shows anymore.
     pub detached_assets: Vec<AssetHandle>,
     /// Deleted nodes that were restored.
@@ -81,11 +83,14 @@ impl Applied {
                     self.bytes_delta += serialized_size(node);
                     self.changes.changed_node_ids.push(node.id.clone());
                     let before = restored.get(node.id.as_str());
+                    self.grows |= before.is_none();
                     self.restored_nodes.extend(before.map(|before| before.id.clone()));
                     self.touched.note(before, node, (restored, returned));
                 }
                 ItemChange::Changed { before, after } => {
-                    self.bytes_delta += serialized_size(after) - serialized_size(before);
+                    let growth = serialized_size(after) - serialized_size(before);
+                    self.bytes_delta += growth;
+                    self.grows |= growth > 0 && !is_moved(before, after);
                     self.changes.changed_node_ids.push(after.id.clone());
                     self.touched.note(Some(before), after, (restored, returned));
                 }
@@ -133,8 +138,9 @@ impl Applied {
                     self.bytes_delta += serialized_size(connection);
                     self.changes.changed_connection_ids.push(connection.id.clone());
                     self.touched.connections.insert(connection.id.clone());
-                    if graph.connections.find_deleted(&connection.id).is_some() {
-                        self.restored_connections.push(connection.id.clone());
+                    match graph.connections.find_deleted(&connection.id) {
+                        Some(_) => self.restored_connections.push(connection.id.clone()),
+                        None => self.grows = true,
                     }
                 }
                 ItemChange::Changed { before, after } => {
@@ -150,6 +156,14 @@ impl Applied {
             }
         }
     }
+}
+
+/// Returns `true` if only the frame of a node changed.
+fn is_moved(before: &Node, after: &Node) -> bool {
+    before.title == after.title
+        && before.metadata == after.metadata
+        && before.server == after.server
+        && before.asset == after.asset
 }
 
 /// Deleted nodes as they were restored, by id.

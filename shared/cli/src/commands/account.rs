@@ -4,7 +4,7 @@ use std::io::{IsTerminal, stdin};
 
 use client::{Client, queue_in_words};
 use domain::Timestamp;
-use domain::account::{AuthStatus, Scope};
+use domain::account::{AccountStorage, AuthStatus, Scope};
 use domain::known::Name;
 use domain::queue::QueueState;
 use serde::Serialize;
@@ -102,7 +102,7 @@ pub async fn whoami(context: &Context) -> Outcome {
     let status = context.client.get_auth_status().await?;
     context.output.answer(&status, |it| {
         format!(
-            "{} ({}) at {}\nname     {}\ntoken    {} ({})\nexpires  {}\ncredits  {}\nscopes   {}",
+            "{} ({}) at {}\nname     {}\ntoken    {} ({})\nexpires  {}\ncredits  {}\nstorage  {}\nscopes   {}",
             text(it.email),
             it.uid,
             context.origin,
@@ -111,10 +111,18 @@ pub async fn whoami(context: &Context) -> Outcome {
             it.agent_token_id,
             expiry(it.expires_at),
             it.credit_balance,
+            stored(&it.storage),
             joined(it.scopes, " "),
         )
     });
     Ok(())
+}
+
+fn stored(AccountStorage { bytes, max }: &AccountStorage) -> String {
+    match max {
+        Some(max) => format!("{bytes} of {max} bytes"),
+        None => format!("{bytes} bytes, without a limit"),
+    }
 }
 
 fn expiry(at: Option<Timestamp>) -> String {

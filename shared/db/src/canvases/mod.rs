@@ -32,7 +32,7 @@ pub use graph::{
 pub use members::{Member, member, members, share};
 pub use skeleton::{Skeleton, skeleton, skeletons};
 pub use works::{WorkChange, commit_works};
-pub use write::{Change, Guard, NewActivity, write, write_guarded};
+pub use write::{Change, Guard, NewActivity, write, write_guarded, write_within_quota};
 
 use crate::error::known;
 use crate::{Error, Result};

@@ -51,24 +51,21 @@ pub async fn commit_works(conn: &mut PgConnection, changes: &[WorkChange<'_>]) -
                          SELECT found.ctid FROM changed w
                          CROSS JOIN LATERAL (SELECT ctid FROM nodes WHERE canvas_key = w.key AND id = w.node LIMIT 1) found))
                  AND nodes.canvas_key = n.key AND nodes.id = n.node
+           ), recorded AS MATERIALIZED (
+               SELECT key, nodes, 100 + pg_column_size(nodes) + coalesce(pg_column_size(activity), 0) AS bytes
+               FROM (SELECT a.key, a.activity,
+                            ARRAY(SELECT n.node FROM changed n WHERE n.key = a.key ORDER BY n.place) AS nodes
+                     FROM asked a) AS a
            ), bumped AS (
                UPDATE canvases c SET revision = a.revision, sequence = sequence + 1, updated_at = clock_timestamp(),
-                      graph_bytes = greatest(graph_bytes + a.bytes, 0)
+                      graph_bytes = greatest(graph_bytes + a.bytes, 0),
+                      history_bytes = greatest(history_bytes + (SELECT bytes FROM recorded r WHERE r.key = a.key)
+                          - CASE WHEN (sequence + 1) % $14 = 0 THEN trim_history(c.key, sequence + 1 - $13, 0) ELSE 0 END, 0)
                FROM asked a WHERE c.key = ANY((SELECT $1::bigint[])::bigint[]) AND c.key = a.key
                RETURNING c.key, c.sequence, c.revision, c.updated_at, a.activity
-           ), noted AS (
-               INSERT INTO canvas_changes (canvas_key, sequence, revision, changed_nodes, activity, at, regrouped, renamed)
-               SELECT key, sequence, revision, ARRAY(SELECT n.node FROM changed n WHERE n.key = bumped.key ORDER BY n.place),
-                      activity, updated_at, '{}', false
-               FROM bumped
            )
-           DELETE FROM canvas_changes WHERE ctid = ANY(ARRAY(
-               SELECT c.ctid FROM bumped b
-               CROSS JOIN LATERAL (
-                   SELECT ctid FROM canvas_changes
-                   WHERE b.sequence % $14 = 0 AND canvas_key = b.key AND sequence <= b.sequence - $13
-                   ORDER BY sequence LIMIT 100
-               ) c))"#,
+           INSERT INTO canvas_changes (canvas_key, sequence, revision, changed_nodes, activity, at, regrouped, renamed, bytes)
+           SELECT key, sequence, revision, nodes, activity, updated_at, '{}', false, bytes FROM bumped JOIN recorded USING (key)"#,
         &column(changes, |change| change.canvas_key),
         &column(changes, |change| change.revision.to_owned()),
         &column(changes, |change| change.bytes_delta),

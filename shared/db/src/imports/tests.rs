@@ -52,7 +52,12 @@ fn request() -> Request {
 }
 
 fn failed() -> ImportOutcome {
-    ImportOutcome::Failed(Failure { kind: FailureKind::Upstream, field: "imageUrl".into(), message: "is down".into() })
+    ImportOutcome::Failed(Failure {
+        kind: FailureKind::Upstream,
+        field: "imageUrl".into(),
+        message: "is down".into(),
+        full: None,
+    })
 }
 
 fn imported() -> ImportOutcome {

@@ -39,8 +39,6 @@ pub struct LockedJob {
     pub request: Request,
     /// Credits reserved for the job. The account's row is locked if there are any.
     pub reserved: i64,
-    /// Storage quota in bytes of the account that will own the results; 0: no limit; `None`: the operator's default applies.
-    pub storage_max: Option<i64>,
     /// The canvas that the job writes to, if it has one that still exists.
     pub canvas: Option<JobCanvas>,
     /// Who started the job.
@@ -96,7 +94,6 @@ struct LockRow {
     revision: Option<String>,
     is_large: Option<bool>,
     role: Option<String>,
-    storage_max: Option<i64>,
 }
 
 impl LockRow {
@@ -111,7 +108,6 @@ impl LockRow {
             operation: known("jobs.operation", &self.operation)?,
             request: self.request.0,
             reserved: self.credit_cost,
-            storage_max: self.storage_max,
             canvas: match (self.key, owner, self.revision, self.is_large) {
                 (Some(key), Some(owner), Some(revision), Some(is_large)) => {
                     Some(JobCanvas { key, owner, revision, is_large, role })
@@ -132,8 +128,7 @@ impl LockRow {
 
 /// Locks the accounts that paid for the jobs, then the canvases, then the jobs, each in the order of its keys. Each is read after the
 /// previous locks were obtained; the roles are read and locked the same way. The counts are always true: they make the locks come in
-/// this order. The storage quotas are read as of the start of the statement: a quota that is set meanwhile applies to the next job.
-/// Jobs that do not exist are left out.
+/// this order. Jobs that do not exist are left out.
 #[tracing::instrument(skip_all, name = "db.job.lock")]
 pub async fn lock(conn: &mut PgConnection, ids: &[JobId]) -> Result<Vec<LockedJob>> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
@@ -160,8 +155,7 @@ pub async fn lock(conn: &mut PgConnection, ids: &[JobId]) -> Result<Vec<LockedJo
                   CASE WHEN c.owner_uid = j.account_uid THEN 'owner' ELSE
                       (SELECT role FROM canvas_shares s WHERE s.canvas_key = c.key AND s.account_uid = j.account_uid
                        FOR SHARE)
-                  END AS role,
-                  (SELECT storage_max FROM accounts WHERE uid = coalesce(c.owner_uid, j.account_uid)) AS storage_max
+                  END AS role
            FROM job j
            CROSS JOIN LATERAL (SELECT surface, label FROM tokens WHERE id = j.token_id LIMIT 1) t
            LEFT JOIN canvas c ON c.key = j.canvas_key"#,

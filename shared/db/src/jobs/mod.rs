@@ -189,6 +189,7 @@ pub async fn get_ended(conn: &mut PgConnection, id: JobId) -> Result<Option<Reco
 /// Counts the account's active work, up to `cap`, as [`read_for_start`] does.
 #[tracing::instrument(skip_all, name = "db.job.count_active")]
 pub async fn count_active(conn: &mut PgConnection, account: &AccountUid, cap: i64) -> Result<i64> {
-    let question = StartQuestion { account, canvas_key: None, nodes: Vec::new(), images: Vec::new() };
+    let question =
+        StartQuestion { account, canvas_key: None, nodes: Vec::new(), images: Vec::new(), outputs: (account, 0) };
     Ok(read_for_start(conn, cap, &question).await?.active)
 }

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use crate::Result;
 use crate::assets::InputImage;
 use crate::canvases::NodeRow;
+use crate::storage::Storage;
 
 /// The lookups of a start.
 #[derive(Clone, Debug)]
@@ -20,6 +21,8 @@ pub struct StartQuestion<'a> {
     pub nodes: Vec<&'a NodeId>,
     /// Images that the request names: by the node that shows it, or by the asset.
     pub images: Vec<&'a Named>,
+    /// The account that will own the outputs, and what these count at least, in bytes.
+    pub outputs: (&'a AccountUid, i64),
 }
 
 impl StartQuestion<'_> {
@@ -44,6 +47,8 @@ pub struct StartFacts {
     pub nodes: Vec<Option<Node>>,
     /// The images, in the order of the question; `None`: there is none that the account may read.
     pub images: Vec<Option<InputImage>>,
+    /// The storage of the owner of the outputs, if it has no room for them.
+    pub full: Option<Storage>,
 }
 
 /// Reads what the checks of a start need. Work is counted up to `cap`. One statement, since it is a round trip under the locks of the
@@ -63,12 +68,13 @@ pub async fn read_for_start(conn: &mut PgConnection, cap: i64, question: &StartQ
                    LIMIT $2
                ) AS unfinished
            )
-           SELECT active.count AS "active!", n.id AS "id?", n.type AS "kind?", n.title AS "title?", n.x AS "x?", n.y AS "y?",
+           SELECT active.count AS "active!", room.bytes AS "stored!", room.max AS "stored_max!", room.is_admitted AS "has_room!", n.id AS "id?", n.type AS "kind?", n.title AS "title?", n.x AS "x?", n.y AS "y?",
                   n.width AS "width?", n.height AS "height?", n.agent_owned AS "agent_owned?",
                   n.metadata::text AS "metadata?", n.server::text AS "server?", n.asset_owner, n.asset_id, n.active_job,
                   p.owner_uid AS "picture_owner?", p.id AS "picture_id?", p.mime_type AS "mime_type?",
                   p.width AS "picture_width?", p.height AS "picture_height?"
            FROM active
+           CROSS JOIN admit_storage($8, $9, false) AS room
            CROSS JOIN unnest((SELECT $4::text[]), (SELECT $5::text[]), (SELECT $6::text[]), (SELECT $7::text[]))
                WITH ORDINALITY AS asked (node, shown, owner, asset, place)
            LEFT JOIN LATERAL (
@@ -93,16 +99,20 @@ pub async fn read_for_start(conn: &mut PgConnection, cap: i64, question: &StartQ
         &column(&asked, |asked| asked.shown) as &[Option<&str>],
         &column(&asked, |asked| Some(asked.asset?.owner.as_str())) as &[Option<&str>],
         &column(&asked, |asked| Some(asked.asset?.id.as_str())) as &[Option<&str>],
+        question.outputs.0.as_str(),
+        question.outputs.1,
     )
     .fetch_all(conn)
     .await?;
     let active = rows.first().map_or(0, |row| row.active);
+    let full = rows.first().filter(|row| !row.has_room);
+    let full = full.map(|row| Storage { bytes: row.stored, max: row.stored_max });
     let (nodes, images) = (question.nodes.len(), question.images.len());
     let mut rows = rows.into_iter();
     let nodes =
         rows.by_ref().take(nodes).map(|row| row.node().map(NodeRow::node).transpose()).collect::<Result<_>>()?;
     let images = rows.take(images).map(FactRow::image).collect();
-    Ok(StartFacts { active, nodes, images })
+    Ok(StartFacts { active, nodes, images, full })
 }
 
 /// A name that a start looks up.
@@ -123,6 +133,9 @@ fn column<'a, T>(asked: &[Asked<'a>], of: impl Fn(&Asked<'a>) -> T) -> Vec<T> {
 /// The number of the account's active work, beside a node or an image.
 struct FactRow {
     active: i64,
+    stored: i64,
+    stored_max: i64,
+    has_room: bool,
     id: Option<String>,
     kind: Option<String>,
     title: Option<String>,

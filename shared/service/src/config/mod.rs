@@ -363,8 +363,8 @@ variables! {
         "Unfinished jobs and Recipe runs per account.";
     "CANVAS_ACTIVE_IMPORTS" => active_imports: u32 = Some("20"), parse::positive_count,
         "Unfinished imports per account.";
-    "CANVAS_ACCOUNT_STORAGE_MAX" => storage_max: i64 = Some("0"), parse::bytes,
-        "Maximum bytes of the assets and videos of an account without its own quota; 0: no limit.";
+    "CANVAS_ACCOUNT_STORAGE_MAX" => storage_max: Option<i64> = Some(""), parse::optional_bytes,
+        "Maximum bytes of the assets, videos and canvases of an account without its own quota; 0: no limit; if empty, 21474836480 (20 GiB), and no limit for accounts made before migration 0043.";
     "CANVAS_UPLOAD_METADATA" => upload_metadata: String = Some("auto"), parse::upload_metadata,
         "Private metadata of images: auto removes it and keeps the upload for its owner, keep leaves it, strip removes it for good.";
     "CANVAS_PREVIEW_TTL_SECONDS" => preview_ttl: Duration = Some("900"), parse::whole_seconds,

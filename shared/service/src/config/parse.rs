@@ -195,9 +195,12 @@ pub(super) fn count(text: &str) -> Result<u32, String> {
 }
 
 /// A number of bytes in the database's type.
-pub(super) fn bytes(text: &str) -> Result<i64, String> {
+pub(super) fn optional_bytes(text: &str) -> Result<Option<i64>, String> {
     let bytes = text.parse().ok().filter(|bytes| *bytes >= 0);
-    bytes.ok_or_else(|| format!("expected a whole number of bytes from 0 to {}", i64::MAX))
+    match text {
+        "" => Ok(None),
+        _ => bytes.map(Some).ok_or_else(|| format!("expected a whole number of bytes from 0 to {}", i64::MAX)),
+    }
 }
 
 pub(super) fn positive_count(text: &str) -> Result<u32, String> {

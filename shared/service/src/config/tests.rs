@@ -42,7 +42,7 @@ fn defaults_hold_for_everything_that_is_not_required() {
     assert_eq!((config.account_rate_per_minute, config.account_rate_burst), (6000, 1000));
     assert_eq!(config.account_cpu_seconds, 7200);
     assert_eq!(config.idempotency_window, Duration::from_secs(30 * 86400));
-    assert_eq!((config.active_jobs, config.active_imports, config.storage_max), (1000, 20, 0));
+    assert_eq!((config.active_jobs, config.active_imports, config.storage_max), (1000, 20, None));
     assert_eq!(config.upload_metadata, "auto");
     assert_eq!(config.preview_ttl, Duration::from_secs(900));
     assert_eq!(config.retention_unread, Duration::from_secs(86400));

@@ -73,7 +73,7 @@ async fn a_handler_that_takes_longer_than_its_lease_keeps_it() {
 async fn a_worker_cut_off_from_the_database_starts_no_side_effect_until_it_is_back() {
     let harness = Harness::new().await;
     let proxy = Proxy::in_front_of(&harness.database.url()).await;
-    let pool = db::pool::connect(&proxy.url(), "cut off", 4).expect("a URL");
+    let pool = db::pool::connect(&proxy.url(), "cut off", 4, None).expect("a URL");
     let held: Arc<Mutex<Option<Lease>>> = Arc::default();
     let waiting = {
         let held = held.clone();
@@ -98,7 +98,7 @@ async fn a_worker_cut_off_from_the_database_starts_no_side_effect_until_it_is_ba
 async fn a_pause_is_kept_although_the_database_was_away_when_it_began() {
     let (harness, log) = (Harness::new().await, Log::default());
     let proxy = Proxy::in_front_of(&harness.database.url()).await;
-    let pool = db::pool::connect(&proxy.url(), "cut off", 4).expect("a URL");
+    let pool = db::pool::connect(&proxy.url(), "cut off", 4, None).expect("a URL");
     let gate = Arc::new(Semaphore::new(0));
     let script = {
         let (log, gate) = (log.clone(), gate.clone());
@@ -160,7 +160,7 @@ async fn a_run_whose_lease_is_taken_is_notified_and_dropped() {
 async fn work_goes_on_through_cuts_of_broker_and_database() {
     let (harness, log) = (Harness::new().await, Log::default());
     let (broker, database) = (Proxy::in_front_of(&amqp_url()).await, Proxy::in_front_of(&harness.database.url()).await);
-    let pool = db::pool::connect(&database.url(), "cut off", 4).expect("a URL");
+    let pool = db::pool::connect(&database.url(), "cut off", 4, None).expect("a URL");
     let runner = harness.runner_on(
         &pool,
         &broker.url(),
@@ -239,7 +239,7 @@ async fn a_lease_over_the_limit_of_its_run_is_not_renewed() {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(3).enable_all().build().expect("starts");
         runtime.block_on(async {
-            let pool = db::pool::connect(&pool, "stuck", 2).expect("a URL");
+            let pool = db::pool::connect(&pool, "stuck", 2, None).expect("a URL");
             let consumer = broker::Consumer::start(broker, Queue::Image, 1);
             let (token, abort) = (Default::default(), Default::default());
             let runner = tokio::spawn(taskqueue::Runner::new(&pool, consumer, stuck, options).run(token, abort));

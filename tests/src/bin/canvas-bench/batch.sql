@@ -39,11 +39,17 @@ WITH taken AS (
     INSERT INTO idempotency_keys (account_uid, key, fingerprint, outcome, job_id)
     SELECT :uid, :key, :fingerprint, :outcome, NULL FROM canvases WHERE key = :canvas_key AND revision = :base AND owner_uid = :uid
     ON CONFLICT DO NOTHING RETURNING account_uid
-), locked AS MATERIALIZED (
-    SELECT key, sequence, deleted_bytes FROM canvases
+), held AS MATERIALIZED (
+    SELECT key, owner_uid, sequence, deleted_bytes, counted,
+           canvas_counted(graph_bytes + history_bytes + 0) AS will_count
+    FROM canvases
     WHERE key = :canvas_key
       AND (:base::text IS NULL OR revision = :base AND owner_uid = :uid AND (SELECT count(*) FROM taken) = 1)
     FOR UPDATE
+), locked AS MATERIALIZED (
+    SELECT key, sequence, deleted_bytes FROM held
+    WHERE CASE WHEN false AND will_count > counted
+               THEN (SELECT is_admitted FROM admit_storage(owner_uid, will_count - counted, true)) ELSE true END
 ), removed_connections AS (
     DELETE FROM connections
     WHERE cardinality(:none::text[]) > 0 AND canvas_key = (SELECT key FROM locked)
@@ -51,10 +57,11 @@ WITH taken AS (
     RETURNING *
 ), kept_connections AS (
     INSERT INTO deleted_connections (canvas_key, id, sequence, deleted_before, ordinal, from_node_id, to_node_id,
-                                     purpose, role)
-    SELECT canvas_key, id, locked.sequence + 1, locked.deleted_bytes, ordinal, from_node_id, to_node_id, purpose, role
+                                     purpose, role, bytes)
+    SELECT canvas_key, id, locked.sequence + 1, locked.deleted_bytes, ordinal, from_node_id, to_node_id, purpose, role,
+           octet_length(id) + octet_length(from_node_id) + octet_length(to_node_id)
     FROM removed_connections CROSS JOIN locked
-    RETURNING octet_length(id) + octet_length(from_node_id) + octet_length(to_node_id) AS bytes
+    RETURNING bytes
 ), removed_nodes AS (
     DELETE FROM nodes
     WHERE cardinality(:none::text[]) > 0 AND canvas_key = (SELECT key FROM locked)
@@ -65,12 +72,13 @@ WITH taken AS (
     FROM unnest((SELECT :none::text[]), (SELECT :none::text[])) AS f (section, member) GROUP BY section
 ), kept_nodes AS (
     INSERT INTO deleted_nodes (canvas_key, id, sequence, deleted_before, ordinal, type, title, x, y, width, height,
-                               agent_owned, metadata, server, asset_owner, asset_id, active_job, members)
+                               agent_owned, metadata, server, asset_owner, asset_id, active_job, members, bytes)
     SELECT canvas_key, id, locked.sequence + 1, locked.deleted_bytes, ordinal, type, title, x, y, width, height,
-           agent_owned, metadata, server, asset_owner, asset_id, active_job, coalesce(members, '{}')
+           agent_owned, metadata, server, asset_owner, asset_id, active_job, coalesce(members, '{}'),
+           octet_length(id) + octet_length(title) + octet_length(metadata::text) + octet_length(server::text)
+           + coalesce(octet_length(array_to_string(members, '')), 0)
     FROM removed_nodes CROSS JOIN locked LEFT JOIN freed ON section = id
-    RETURNING octet_length(id) + octet_length(title) + octet_length(metadata::text) + octet_length(server::text)
-              + octet_length(array_to_string(members, '')) AS bytes
+    RETURNING bytes
 ), removed_bytes AS (
     SELECT coalesce(sum(bytes), 0)::bigint AS bytes
     FROM (SELECT bytes FROM kept_connections UNION ALL SELECT bytes FROM kept_nodes) AS kept
@@ -78,12 +86,12 @@ WITH taken AS (
     DELETE FROM deleted_nodes
     WHERE cardinality(:none::text[]) > 0 AND canvas_key = (SELECT key FROM locked)
       AND id = ANY((SELECT :none::text[])::text[])
-    RETURNING id, ordinal
+    RETURNING id, ordinal, bytes
 ), restored_connections AS (
     DELETE FROM deleted_connections
     WHERE cardinality(:none::text[]) > 0 AND canvas_key = (SELECT key FROM locked)
       AND id = ANY((SELECT :none::text[])::text[])
-    RETURNING id, ordinal
+    RETURNING id, ordinal, bytes
 ), put_nodes AS (
     INSERT INTO nodes (canvas_key, made, ordinal, id, type, title, x, y, width, height, agent_owned, metadata, server,
                        asset_owner, asset_id, active_job)
@@ -120,6 +128,26 @@ WITH taken AS (
     ) AS c
     ON CONFLICT (canvas_key, id) DO UPDATE SET purpose = excluded.purpose, role = excluded.role
     RETURNING id, made
+), forgotten_nodes AS (
+    DELETE FROM deleted_nodes
+    WHERE (SELECT bytes FROM removed_bytes) > 0 AND canvas_key = (SELECT key FROM locked)
+      AND deleted_before < (SELECT deleted_bytes FROM locked) + (SELECT bytes FROM removed_bytes) - :deleted_bytes_max
+      AND id <> ALL((SELECT :none::text[])::text[])
+    RETURNING bytes
+), forgotten_connections AS (
+    DELETE FROM deleted_connections
+    WHERE (SELECT bytes FROM removed_bytes) > 0 AND canvas_key = (SELECT key FROM locked)
+      AND deleted_before < (SELECT deleted_bytes FROM locked) + (SELECT bytes FROM removed_bytes) - :deleted_bytes_max
+      AND id <> ALL((SELECT :none::text[])::text[])
+    RETURNING bytes
+), gone_bytes AS (
+    SELECT coalesce(sum(bytes), 0)::bigint AS bytes
+    FROM (SELECT bytes FROM restored_nodes UNION ALL SELECT bytes FROM restored_connections
+          UNION ALL SELECT bytes FROM forgotten_nodes UNION ALL SELECT bytes FROM forgotten_connections) AS gone
+), recorded AS (
+    SELECT 100 + pg_column_size(:nodes::text[]) + pg_column_size(:none::text[]) + pg_column_size(:none::text[])
+           + pg_column_size(:none::text[]) + pg_column_size(:none::text[]) + pg_column_size(:none::text[])
+           + coalesce(pg_column_size(:activity::jsonb), 0) AS bytes
 ), bumped AS (
     UPDATE canvases
     SET revision = :key, sequence = sequence + 1, updated_at = clock_timestamp(), title = coalesce(NULL, title),
@@ -127,30 +155,20 @@ WITH taken AS (
                      + (SELECT count(*) FROM put_nodes WHERE made = canvases.sequence + 1)::int,
         connection_count = connection_count - (SELECT count(*) FROM removed_connections)::int
                            + (SELECT count(*) FROM put_connections WHERE made = canvases.sequence + 1)::int,
-        graph_bytes = greatest(graph_bytes + 0, 0), deleted_bytes = deleted_bytes + (SELECT bytes FROM removed_bytes)
+        graph_bytes = greatest(graph_bytes + 0, 0), deleted_bytes = deleted_bytes + (SELECT bytes FROM removed_bytes),
+        history_bytes = greatest(
+            history_bytes + (SELECT bytes FROM recorded) + (SELECT bytes FROM removed_bytes)
+            - CASE WHEN (sequence + 1) % :trim_every = 0 THEN trim_history(key, sequence + 1 - :kept, (SELECT bytes FROM gone_bytes))
+                   ELSE (SELECT bytes FROM gone_bytes) END, 0)
     WHERE key = (SELECT key FROM locked)
     RETURNING *
 ), noted AS (
     INSERT INTO canvas_changes (canvas_key, sequence, revision, changed_nodes, deleted_nodes, changed_connections,
-                                deleted_connections, activity, at, regrouped, renamed, made_nodes, made_connections)
+                                deleted_connections, activity, at, regrouped, renamed, made_nodes, made_connections, bytes)
     SELECT key, sequence, revision, :nodes::text[] || :none::text[], :none, :none, :none, :activity, updated_at, :none, NULL::text IS NOT NULL,
            ARRAY(SELECT id FROM put_nodes WHERE made = sequence),
-           ARRAY(SELECT id FROM put_connections WHERE made = sequence)
+           ARRAY(SELECT id FROM put_connections WHERE made = sequence), (SELECT bytes FROM recorded)
     FROM bumped
-), trimmed AS (
-    DELETE FROM canvas_changes USING bumped
-    WHERE bumped.sequence % :trim_every = 0 AND canvas_key = bumped.key
-      AND canvas_changes.sequence <= bumped.sequence - :kept
-), forgotten_nodes AS (
-    DELETE FROM deleted_nodes
-    WHERE (SELECT bytes FROM removed_bytes) > 0 AND canvas_key = (SELECT key FROM bumped)
-      AND deleted_before < (SELECT deleted_bytes FROM bumped) - :deleted_bytes_max
-      AND id <> ALL((SELECT :none::text[])::text[])
-), forgotten_connections AS (
-    DELETE FROM deleted_connections
-    WHERE (SELECT bytes FROM removed_bytes) > 0 AND canvas_key = (SELECT key FROM bumped)
-      AND deleted_before < (SELECT deleted_bytes FROM bumped) - :deleted_bytes_max
-      AND id <> ALL((SELECT :none::text[])::text[])
 )
 SELECT coalesce(key, (SELECT 'the canvas is no longer at revision ' || :base)::bigint) AS "key!",
        owner_uid AS "owner_uid!", id AS "id!", canvas_type, title AS "title!", revision AS "revision!",

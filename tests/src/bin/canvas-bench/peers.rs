@@ -104,7 +104,7 @@ impl Handler for Settle {
 /// Jobs per second through the queue of the service.
 async fn own_rate() -> f64 {
     let database = TestDatabase::new().await;
-    let pool = db::pool::connect(&database.url(), "bench", 16).expect("a URL");
+    let pool = db::pool::connect(&database.url(), "bench", 16, None).expect("a URL");
     let broker = Config::new(&amqp_url(), &amqp_prefix(), "bench").expect("a URL");
     let (waker, publisher) = Publisher::new(broker.clone());
     let ended = Arc::new(AtomicUsize::new(0));

@@ -177,7 +177,6 @@ impl VideoFixture {
             egress: egress::Client::new(self.egress()).expect("has roots"),
             public_url: PUBLIC_URL.into(),
             windows: WINDOWS,
-            storage_max: 0,
             upload_metadata: domain::asset::UploadMetadata::Auto,
             worker_silent: Duration::from_secs(15),
             marks: worker::marks::OriginMarks(true),
@@ -319,7 +318,6 @@ impl VideoFixture {
             windows: &WINDOWS,
             traceparent: None,
             ready: &ReadyTasks::new(),
-            storage_max: 0,
             worker_silent: Duration::from_secs(15),
             review: None,
         };

@@ -16,6 +16,7 @@ import { NewToken } from "./new-token.tsx";
 import { Sessions } from "./sessions.tsx";
 import styles from "./settings.module.css";
 import { Sharing } from "./sharing.tsx";
+import { Storage } from "./storage.tsx";
 import { Tokens } from "./tokens.tsx";
 import { Webhooks } from "./webhooks.tsx";
 
@@ -32,6 +33,7 @@ const TABS: Record<string, Tab> = {
   sharing: { label: "Sharing", Content: Sharing },
   webhooks: { label: "Webhooks", Content: Webhooks },
   credit: { label: "Credit", Content: CreditLedger },
+  storage: { label: "Storage", Content: Storage },
 };
 
 /** Pages below a tab. */

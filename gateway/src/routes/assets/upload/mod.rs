@@ -7,7 +7,8 @@ mod file_name;
 mod receive;
 
 use app::Key;
-use app::upload::{OVER_QUOTA, StoredImage};
+use app::storage;
+use app::upload::StoredImage;
 use axum::Extension;
 use axum::body::HttpBody;
 use axum::extract::{OriginalUri, State};
@@ -121,10 +122,8 @@ pub async fn upload(
     if key.is_none() {
         caller.require_acceptable()?;
         let length = as_stored(declared_length(&headers).unwrap_or_default());
-        let storage = db::storage::get(&mut *app.connection().await?, owner, app.config.storage_max).await?;
-        if storage.is_some_and(|storage| !storage.admits(length)) {
-            return Err(Problem::unprocessable("body", OVER_QUOTA));
-        }
+        let place = storage::Place { owner, caller: &caller.account, field: Some("body") };
+        place.require(&mut *app.connection().await?, storage::of_files([length])).await?;
     }
     let rule = match metadata.unwrap_or(app.upload_metadata) {
         UploadMetadata::Auto if *owner != caller.account => UploadMetadata::Strip,
@@ -159,7 +158,6 @@ pub async fn upload(
             original: stored.original,
         },
         key: key.as_ref().map(|(text, fingerprint)| Key { text, fingerprint }),
-        storage_max: app.config.storage_max,
         traceparent: trace.0.to_string(),
         ready: ReadyTasks::new(),
     };

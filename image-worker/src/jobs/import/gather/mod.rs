@@ -130,7 +130,7 @@ pub(super) async fn gather(
 }
 
 fn failed(request: &Request, kind: FailureKind, message: impl Into<String>) -> Gathered {
-    Gathered::Failed(Failure { kind, field: request.url_field().into(), message: message.into() })
+    Gathered::Failed(Failure { kind, field: request.url_field().into(), message: message.into(), full: None })
 }
 
 fn download_failed(request: &Request, error: DownloadError) -> Gathered {

@@ -53,7 +53,6 @@ fn worker(shop: &Receiver) -> Worker {
         egress: Client::new(config).expect("a client"),
         public_url: "https://canvas.example".into(),
         windows: WINDOWS,
-        storage_max: 0,
         upload_metadata: UploadMetadata::Auto,
         worker_silent: Duration::from_secs(15),
         marks: worker::marks::OriginMarks(true),

@@ -179,26 +179,18 @@ async fn a_video_whose_bytes_are_gone_has_to_be_put_again() {
 }
 
 #[tokio::test]
-async fn a_video_beyond_the_storage_quota_fails_its_job_and_costs_nothing() {
-    for (quota, status, stored, balance) in
-        [(12, JobStatus::Succeeded, 12, GRANT - PRICE), (11, JobStatus::Failed, 0, GRANT)]
-    {
-        let started = Started::new().await;
-        let lease = started.taken().await;
-        let video = started.video().await;
-        let account = &started.fixture.account;
-        let mut conn = started.fixture.conn().await;
-        storage::set_max(&mut conn, account, Some(quota)).await.expect("sets");
-        let record = started.end(lease, Completion::SucceededVideo(video)).await;
-        assert_eq!(record.status, status, "{quota}");
-        let failure = record.outcome.failure.map(|failure| failure.code);
-        assert_eq!(failure, (status == JobStatus::Failed).then_some(FailureCode::OutputFinalizationFailed));
-        assert_eq!(started.balance().await, balance);
-        assert_eq!(
-            storage::get(&mut conn, account, 0).await.expect("reads").map(|storage| storage.bytes),
-            Some(stored)
-        );
-    }
+async fn a_video_is_stored_in_a_full_storage_because_its_start_was_accepted() {
+    let started = Started::new().await;
+    let lease = started.taken().await;
+    let video = started.video().await;
+    let account = &started.fixture.account;
+    let mut conn = started.fixture.conn().await;
+    let before = storage::get(&mut conn, account).await.expect("reads").expect("an account").bytes;
+    storage::set_max(&mut conn, account, Some(1)).await.expect("sets");
+    let record = started.end(lease, Completion::SucceededVideo(video)).await;
+    assert_eq!((record.status, started.balance().await), (JobStatus::Succeeded, GRANT - PRICE));
+    let stored = storage::get(&mut conn, account).await.expect("reads").expect("an account");
+    assert_eq!((stored.bytes, stored.max), (before + 12, 1));
 }
 
 #[tokio::test]

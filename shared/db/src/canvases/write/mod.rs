@@ -4,8 +4,12 @@
 //! ones are kept, by the change that is recorded with them.
 //!
 //! **Mechanism.** All parts of the statement see the rows as they were before it. A part that must follow another reads its result:
-//! key, lock, deleted and restored rows, written rows, canvas, record, trimming. No row is named twice ([`GraphWrites`]). The unique
-//! key of connections is checked at the end, so that a new connection can replace a deleted one.
+//! key, lock, room, deleted and restored rows, written rows, trimming with the canvas, record. No row is named twice
+//! ([`GraphWrites`]). Trimming sees what was deleted before it. The unique key of connections is checked at the end, so that a new
+//! connection can replace a deleted one.
+//!
+//! **Size.** Each record has its size, and `history_bytes` is their sum. A trigger counts it and the graph for the owner
+//! (docs/reference/assets.md#storage-quota), and only where a step of 64 KiB begins is the owner's storage locked.
 
 use domain::canvas::{ActivityType, Actor, CanvasRecord};
 use domain::graph::{Connection, GraphWrites, Node};
@@ -75,24 +79,37 @@ pub struct Guard<'a> {
 /// Writes a change of a canvas whose row the transaction has locked. Returns the canvas after it.
 #[instrument(skip_all, name = "db.canvas.write")]
 pub async fn write(conn: &mut PgConnection, canvas_key: i64, change: &Change<'_>) -> Result<CanvasRecord> {
-    Ok(execute(conn, canvas_key, None, change).await?.ok_or(sqlx::Error::RowNotFound)?)
+    Ok(execute(conn, canvas_key, None, false, change).await?.ok_or(sqlx::Error::RowNotFound)?)
+}
+
+/// [`write()`], unless the canvas would count more than before and its owner's storage has no room for that: then `None`, and nothing
+/// is written. `grows` is `false` for a change that is always admitted.
+#[instrument(skip_all, name = "db.canvas.write_within_quota")]
+pub async fn write_within_quota(
+    conn: &mut PgConnection,
+    canvas_key: i64,
+    grows: bool,
+    change: &Change<'_>,
+) -> Result<Option<CanvasRecord>> {
+    execute(conn, canvas_key, None, grows, change).await
 }
 
 /// Takes a key, locks the canvas, writes a change and commits it, outside of a transaction. Returns the canvas after it.
 ///
-/// `None`: nothing was written, because the key exists, the canvas has another revision or owner, or the statement and another
-/// transaction waited for each other.
+/// `None`: nothing was written, because the key exists, the canvas has another revision or owner, a change that `grows` found no room
+/// in the owner's storage, or the statement and another transaction waited for each other.
 ///
-/// The statement waits for a transaction that holds the key or the canvas. If that changed the revision, the key was taken for
-/// nothing. The statement then fails and leaves nothing: it casts the reason to a number, so PostgreSQL's log has it.
+/// The statement waits for a transaction that holds the key or the canvas. If that changed the revision, or there is no room, the key
+/// was taken for nothing. The statement then fails and leaves nothing: it casts the reason to a number, so PostgreSQL's log has it.
 #[instrument(skip_all, name = "db.canvas.write_guarded")]
 pub async fn write_guarded(
     conn: &mut PgConnection,
     canvas_key: i64,
     guard: &Guard<'_>,
+    grows: bool,
     change: &Change<'_>,
 ) -> Result<Option<CanvasRecord>> {
-    match execute(conn, canvas_key, Some(guard), change).await {
+    match execute(conn, canvas_key, Some(guard), grows, change).await {
         Err(error) if error.is_failed_cast() || error.is_transient() => Ok(None),
         written => written,
     }
@@ -103,6 +120,7 @@ async fn execute(
     conn: &mut PgConnection,
     canvas_key: i64,
     guard: Option<&Guard<'_>>,
+    needs_room: bool,
     change: &Change<'_>,
 ) -> Result<Option<CanvasRecord>> {
     let key = guard.map(|guard| &guard.key);
@@ -121,11 +139,17 @@ async fn execute(
                INSERT INTO idempotency_keys (account_uid, key, fingerprint, outcome, job_id)
                SELECT $1, $2, $3, $4, NULL FROM canvases WHERE key = $5 AND revision = $6 AND owner_uid = $1
                ON CONFLICT DO NOTHING RETURNING account_uid
-           ), locked AS MATERIALIZED (
-               SELECT key, sequence, deleted_bytes FROM canvases
+           ), held AS MATERIALIZED (
+               SELECT key, owner_uid, sequence, deleted_bytes, counted,
+                      canvas_counted(graph_bytes + history_bytes + $33) AS will_count
+               FROM canvases
                WHERE key = $5
                  AND ($6::text IS NULL OR revision = $6 AND owner_uid = $1 AND (SELECT count(*) FROM taken) = 1)
                FOR UPDATE
+           ), locked AS MATERIALIZED (
+               SELECT key, sequence, deleted_bytes FROM held
+               WHERE CASE WHEN $40 AND will_count > counted
+                          THEN (SELECT is_admitted FROM admit_storage(owner_uid, will_count - counted, true)) ELSE true END
            ), removed_connections AS (
                DELETE FROM connections
                WHERE cardinality($25::text[]) > 0 AND canvas_key = (SELECT key FROM locked)
@@ -133,10 +157,11 @@ async fn execute(
                RETURNING *
            ), kept_connections AS (
                INSERT INTO deleted_connections (canvas_key, id, sequence, deleted_before, ordinal, from_node_id, to_node_id,
-                                                purpose, role)
-               SELECT canvas_key, id, locked.sequence + 1, locked.deleted_bytes, ordinal, from_node_id, to_node_id, purpose, role
+                                                purpose, role, bytes)
+               SELECT canvas_key, id, locked.sequence + 1, locked.deleted_bytes, ordinal, from_node_id, to_node_id, purpose, role,
+                      octet_length(id) + octet_length(from_node_id) + octet_length(to_node_id)
                FROM removed_connections CROSS JOIN locked
-               RETURNING octet_length(id) + octet_length(from_node_id) + octet_length(to_node_id) AS bytes
+               RETURNING bytes
            ), removed_nodes AS (
                DELETE FROM nodes
                WHERE cardinality($26::text[]) > 0 AND canvas_key = (SELECT key FROM locked)
@@ -147,12 +172,13 @@ async fn execute(
                FROM unnest((SELECT $27::text[]), (SELECT $28::text[])) AS f (section, member) GROUP BY section
            ), kept_nodes AS (
                INSERT INTO deleted_nodes (canvas_key, id, sequence, deleted_before, ordinal, type, title, x, y, width, height,
-                                          agent_owned, metadata, server, asset_owner, asset_id, active_job, members)
+                                          agent_owned, metadata, server, asset_owner, asset_id, active_job, members, bytes)
                SELECT canvas_key, id, locked.sequence + 1, locked.deleted_bytes, ordinal, type, title, x, y, width, height,
-                      agent_owned, metadata, server, asset_owner, asset_id, active_job, coalesce(members, '{}')
+                      agent_owned, metadata, server, asset_owner, asset_id, active_job, coalesce(members, '{}'),
+                      octet_length(id) + octet_length(title) + octet_length(metadata::text) + octet_length(server::text)
+                      + coalesce(octet_length(array_to_string(members, '')), 0)
                FROM removed_nodes CROSS JOIN locked LEFT JOIN freed ON section = id
-               RETURNING octet_length(id) + octet_length(title) + octet_length(metadata::text) + octet_length(server::text)
-                         + octet_length(array_to_string(members, '')) AS bytes
+               RETURNING bytes
            ), removed_bytes AS (
                SELECT coalesce(sum(bytes), 0)::bigint AS bytes
                FROM (SELECT bytes FROM kept_connections UNION ALL SELECT bytes FROM kept_nodes) AS kept
@@ -160,12 +186,12 @@ async fn execute(
                DELETE FROM deleted_nodes
                WHERE cardinality($29::text[]) > 0 AND canvas_key = (SELECT key FROM locked)
                  AND id = ANY((SELECT $29::text[])::text[])
-               RETURNING id, ordinal
+               RETURNING id, ordinal, bytes
            ), restored_connections AS (
                DELETE FROM deleted_connections
                WHERE cardinality($30::text[]) > 0 AND canvas_key = (SELECT key FROM locked)
                  AND id = ANY((SELECT $30::text[])::text[])
-               RETURNING id, ordinal
+               RETURNING id, ordinal, bytes
            ), put_nodes AS (
                INSERT INTO nodes (canvas_key, made, ordinal, id, type, title, x, y, width, height, agent_owned, metadata, server,
                                   asset_owner, asset_id, active_job)
@@ -202,6 +228,26 @@ async fn execute(
                ) AS c
                ON CONFLICT (canvas_key, id) DO UPDATE SET purpose = excluded.purpose, role = excluded.role
                RETURNING id, made
+           ), forgotten_nodes AS (
+               DELETE FROM deleted_nodes
+               WHERE (SELECT bytes FROM removed_bytes) > 0 AND canvas_key = (SELECT key FROM locked)
+                 AND deleted_before < (SELECT deleted_bytes FROM locked) + (SELECT bytes FROM removed_bytes) - $39
+                 AND id <> ALL((SELECT $29::text[])::text[])
+               RETURNING bytes
+           ), forgotten_connections AS (
+               DELETE FROM deleted_connections
+               WHERE (SELECT bytes FROM removed_bytes) > 0 AND canvas_key = (SELECT key FROM locked)
+                 AND deleted_before < (SELECT deleted_bytes FROM locked) + (SELECT bytes FROM removed_bytes) - $39
+                 AND id <> ALL((SELECT $30::text[])::text[])
+               RETURNING bytes
+           ), gone_bytes AS (
+               SELECT coalesce(sum(bytes), 0)::bigint AS bytes
+               FROM (SELECT bytes FROM restored_nodes UNION ALL SELECT bytes FROM restored_connections
+                     UNION ALL SELECT bytes FROM forgotten_nodes UNION ALL SELECT bytes FROM forgotten_connections) AS gone
+           ), recorded AS (
+               SELECT 100 + pg_column_size($7::text[]) + pg_column_size($20::text[]) + pg_column_size($25::text[])
+                      + pg_column_size($26::text[]) + pg_column_size($34::text[]) + pg_column_size($36::text[])
+                      + coalesce(pg_column_size($35::jsonb), 0) AS bytes
            ), bumped AS (
                UPDATE canvases
                SET revision = $31, sequence = sequence + 1, updated_at = clock_timestamp(), title = coalesce($32, title),
@@ -209,30 +255,20 @@ async fn execute(
                                 + (SELECT count(*) FROM put_nodes WHERE made = canvases.sequence + 1)::int,
                    connection_count = connection_count - (SELECT count(*) FROM removed_connections)::int
                                       + (SELECT count(*) FROM put_connections WHERE made = canvases.sequence + 1)::int,
-                   graph_bytes = greatest(graph_bytes + $33, 0), deleted_bytes = deleted_bytes + (SELECT bytes FROM removed_bytes)
+                   graph_bytes = greatest(graph_bytes + $33, 0), deleted_bytes = deleted_bytes + (SELECT bytes FROM removed_bytes),
+                   history_bytes = greatest(
+                       history_bytes + (SELECT bytes FROM recorded) + (SELECT bytes FROM removed_bytes)
+                       - CASE WHEN (sequence + 1) % $38 = 0 THEN trim_history(key, sequence + 1 - $37, (SELECT bytes FROM gone_bytes))
+                              ELSE (SELECT bytes FROM gone_bytes) END, 0)
                WHERE key = (SELECT key FROM locked)
                RETURNING *
            ), noted AS (
                INSERT INTO canvas_changes (canvas_key, sequence, revision, changed_nodes, deleted_nodes, changed_connections,
-                                           deleted_connections, activity, at, regrouped, renamed, made_nodes, made_connections)
+                                           deleted_connections, activity, at, regrouped, renamed, made_nodes, made_connections, bytes)
                SELECT key, sequence, revision, $7::text[] || $34::text[], $26, $20, $25, $35, updated_at, $36, $32::text IS NOT NULL,
                       ARRAY(SELECT id FROM put_nodes WHERE made = sequence),
-                      ARRAY(SELECT id FROM put_connections WHERE made = sequence)
+                      ARRAY(SELECT id FROM put_connections WHERE made = sequence), (SELECT bytes FROM recorded)
                FROM bumped
-           ), trimmed AS (
-               DELETE FROM canvas_changes USING bumped
-               WHERE bumped.sequence % $38 = 0 AND canvas_key = bumped.key
-                 AND canvas_changes.sequence <= bumped.sequence - $37
-           ), forgotten_nodes AS (
-               DELETE FROM deleted_nodes
-               WHERE (SELECT bytes FROM removed_bytes) > 0 AND canvas_key = (SELECT key FROM bumped)
-                 AND deleted_before < (SELECT deleted_bytes FROM bumped) - $39
-                 AND id <> ALL((SELECT $29::text[])::text[])
-           ), forgotten_connections AS (
-               DELETE FROM deleted_connections
-               WHERE (SELECT bytes FROM removed_bytes) > 0 AND canvas_key = (SELECT key FROM bumped)
-                 AND deleted_before < (SELECT deleted_bytes FROM bumped) - $39
-                 AND id <> ALL((SELECT $30::text[])::text[])
            )
            SELECT coalesce(key, (SELECT 'the canvas is no longer at revision ' || $6)::bigint) AS "key!",
                   owner_uid AS "owner_uid!", id AS "id!", canvas_type, title AS "title!", revision AS "revision!",
@@ -278,6 +314,7 @@ async fn execute(
         CHANGES_KEPT,
         TRIM_EVERY,
         DELETED_BYTES_MAX,
+        needs_room,
     )
     .fetch_optional(conn)
     .await?;

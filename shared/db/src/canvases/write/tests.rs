@@ -9,7 +9,7 @@ use domain::metadata::{ServerMetadata, WritableMetadata};
 use testkit::TestDatabase;
 
 use super::*;
-use crate::canvases::{changes_since, deleted_connections, deleted_nodes, graph};
+use crate::canvases::{WorkChange, changes_since, commit_works, deleted_connections, deleted_nodes, graph};
 use crate::idempotency::{NewKey, Taken, take_and_lock};
 
 fn id(text: &str) -> NodeId {
@@ -232,7 +232,7 @@ impl Batch {
     async fn write_guarded(&self, database: &TestDatabase, base_revision: &str) -> Option<CanvasRecord> {
         let guard = Guard { key: self.key(), base_revision };
         let mut conn = database.pool().acquire().await.expect("connects");
-        super::write_guarded(&mut conn, 1, &guard, &self.change()).await.expect("the database works")
+        super::write_guarded(&mut conn, 1, &guard, true, &self.change()).await.expect("the database works")
     }
 
     /// The same in a transaction that takes the key and locks the canvas first.
@@ -346,4 +346,75 @@ async fn a_guarded_write_that_waited_for_another_write_leaves_nothing() {
     assert_eq!(written, None);
     assert_eq!(rows(&database).await, after_the_other, "neither key nor node");
     assert!(batch.write_guarded(&database, "r2").await.is_some(), "the key is free");
+}
+
+/// The recorded size of the history of canvas 1, and the sum of the sizes of its records.
+async fn history(database: &TestDatabase) -> (i64, i64) {
+    sqlx::query_as(
+        "SELECT history_bytes, (SELECT coalesce(sum(bytes), 0) FROM canvas_changes)
+                               + (SELECT coalesce(sum(bytes), 0) FROM deleted_nodes)
+                               + (SELECT coalesce(sum(bytes), 0) FROM deleted_connections)
+         FROM canvases WHERE key = 1",
+    )
+    .fetch_one(database.pool())
+    .await
+    .expect("reads")
+}
+
+#[tokio::test]
+async fn the_size_of_the_history_is_that_of_what_is_kept() {
+    let database = database().await;
+    let (a, link) = (id("a"), ConnectionId::from_stored("k".into()));
+    let mut big = node("a");
+    big.metadata = WritableMetadata { prompt: Some("x".repeat(8000)), ..WritableMetadata::default() }.into();
+    let (size, sum) = history(&database).await;
+    assert!(size == sum && (100..2000).contains(&size), "{size} {sum}");
+    write(&database, "r2", GraphWrites { nodes: vec![&big], ..GraphWrites::default() }).await;
+    let before = history(&database).await;
+    assert!(before.0 < 3000, "a replaced text is not kept: {before:?}");
+    let deletes =
+        || GraphWrites { deleted_nodes: vec![&a], deleted_connections: vec![&link], ..GraphWrites::default() };
+    write(&database, "r3", deletes()).await;
+    let deleted = history(&database).await;
+    assert!(deleted.0 == deleted.1 && deleted.0 > before.0 + 8000, "{deleted:?}");
+    let flow = connection("k", Purpose::Flow);
+    let restores = GraphWrites {
+        nodes: vec![&big],
+        connections: vec![&flow],
+        restored_nodes: vec![&a],
+        restored_connections: vec![&link],
+        ..GraphWrites::default()
+    };
+    write(&database, "r4", restores).await;
+    let restored = history(&database).await;
+    assert!(restored.0 == restored.1 && restored.0 < before.0 + 2000, "{restored:?}");
+    write(&database, "r5", deletes()).await;
+
+    // Beyond 64 MiB of later deletions, and beyond 1000 changes, by a write and by the end of a job.
+    sqlx::query("UPDATE canvases SET deleted_bytes = deleted_bytes + $1")
+        .bind(DELETED_BYTES_MAX)
+        .execute(database.pool())
+        .await
+        .expect("counts deletions");
+    let b = id("b");
+    write(&database, "r6", GraphWrites { deleted_nodes: vec![&b], ..GraphWrites::default() }).await;
+    let forgotten = history(&database).await;
+    assert!(forgotten.0 == forgotten.1 && forgotten.0 < before.0 + 3000, "{forgotten:?}");
+    for (sequence, is_end) in [(2047, false), (4095, true)] {
+        sqlx::query("UPDATE canvases SET sequence = $1").bind(sequence).execute(database.pool()).await.expect("ages");
+        let revision = format!("r{sequence}");
+        if is_end {
+            let mut conn = database.pool().acquire().await.expect("connects");
+            let nodes = &[node("c")];
+            let change = WorkChange { canvas_key: 1, revision: &revision, nodes, bytes_delta: 1, activity: None };
+            commit_works(&mut conn, &[change]).await.expect("writes");
+        } else {
+            write(&database, &revision, GraphWrites { deleted_nodes: vec![&id("c")], ..GraphWrites::default() }).await;
+        }
+        let (size, sum) = history(&database).await;
+        assert!(size == sum && (100..1000).contains(&size), "one change is kept: {size} {sum}");
+    }
+    let kept: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM canvas_changes").fetch_one(database.pool()).await.expect("counts");
+    assert_eq!(kept, 1);
 }
