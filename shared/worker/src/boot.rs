@@ -43,7 +43,8 @@ pub async fn start(name: &'static str, config: Config) -> Result<(Process, Worke
     let cache = cache::Cache::connect(config.redis_url()?.expose(), cache::PREFIX)
         .map_err(|error| BootError::Setting(format!("CANVAS_REDIS_URL: {error}").into()))?;
     let threads = available_parallelism().map_or(1, usize::from);
-    let pixels = Pixels::new(threads, config.image_memory_bytes);
+    let pixels = Pixels::new(threads, config.image_memory_bytes, decoder::this_program());
+    pixels.check().await.map_err(|error| BootError::Setting(format!("cannot start a decoder: {error}").into()))?;
     watch_store(&process, &blobs);
     process.spawn("pixel threads", {
         let pixels = pixels.clone();

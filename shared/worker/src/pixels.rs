@@ -3,8 +3,9 @@
 //! **Guarantee.** The estimated memory of all running work stays within the budget
 //! (`CANVAS_IMAGE_MEMORY_MIB`, a [`ByteBudget`]).
 //!
-//! **Mechanism.** Work holds its admission on its thread until it has returned, because a thread
-//! cannot be stopped from outside: the work of an abandoned job keeps its memory.
+//! **Mechanism.** Foreign images are decoded by children ([`decoder`]), for each of which a thread waits
+//! ([`decode`](Reservation::decode)). The child of an abandoned job is killed. Other work runs on the thread itself and
+//! holds its admission until it has returned, because a thread cannot be stopped from outside.
 //!
 //! **Reason.** Dozens of jobs are in progress at once, and their number does not determine their
 //! memory. Files have budgets of their own
@@ -15,20 +16,27 @@
 //! If abandoned work blocks all threads, [`stuck`](Pixels::stuck) returns, so that the process is
 //! restarted.
 
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
+use decoder::{Leash, Order, Refusal, Work};
 use service::admission::{ByteBudget, MemoryPermit};
 use service::blocking::{Blocking, Panicked};
 use tokio::sync::watch;
 use tokio::time::sleep;
+
+use crate::Error;
 
 /// Runs work on pixels. Clones share threads and budget.
 #[derive(Clone, Debug)]
 pub struct Pixels {
     threads: Blocking,
     memory: ByteBudget,
+    decoders: decoder::Pool,
     thread_count: usize,
     /// The number of running closures whose caller is gone.
     abandoned: Arc<watch::Sender<usize>>,
@@ -37,15 +45,26 @@ pub struct Pixels {
 }
 
 impl Pixels {
-    /// Creates a pool with `threads` threads and a memory budget of `budget_bytes` bytes.
-    pub fn new(threads: usize, budget_bytes: u64) -> Self {
+    /// Creates a pool with `threads` threads and a memory budget of `budget_bytes` bytes, whose decoders run `program`.
+    pub fn new(threads: usize, budget_bytes: u64, program: impl Into<PathBuf>) -> Self {
         Self {
             threads: Blocking::new(threads),
             memory: ByteBudget::new(budget_bytes),
+            decoders: decoder::Pool::new(program, threads),
             thread_count: threads.max(1),
             abandoned: Arc::new(watch::Sender::new(0)),
             usual: Arc::default(),
         }
+    }
+
+    /// Starts a decoder, so that a system on which that is impossible is noticed at the start of the process.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be started.
+    pub async fn check(&self) -> io::Result<()> {
+        let decoders = self.decoders.clone();
+        self.threads.run(move || decoders.check()).await.map_err(io::Error::other)?.map(drop)
     }
 
     /// Number of threads.
@@ -113,7 +132,7 @@ impl Pixels {
         // The number is far below 2^52, so the conversion is exact.
         metrics::gauge!("canvas_pixel_memory_bytes").set(self.reserved_bytes() as f64);
         metrics::gauge!("canvas_pixel_waiting").set(self.waiting() as f64);
-        Reservation { pixels: self.clone(), memory }
+        Reservation { pixels: self.clone(), memory, bytes: memory_bytes }
     }
 }
 
@@ -123,6 +142,7 @@ impl Pixels {
 pub struct Reservation {
     pixels: Pixels,
     memory: MemoryPermit,
+    bytes: u64,
 }
 
 impl Reservation {
@@ -132,7 +152,7 @@ impl Reservation {
     ///
     /// [`Panicked`] if the work panicked.
     pub async fn run<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Panicked> {
-        let Self { pixels, memory } = self;
+        let Self { pixels, memory, .. } = self;
         let parted = Arc::new(AtomicBool::new(false));
         let _waiter = Waiter { parted: parted.clone(), abandoned: pixels.abandoned.clone() };
         let running = Running { parted, abandoned: pixels.abandoned.clone() };
@@ -145,6 +165,45 @@ impl Reservation {
             result
         };
         threads.run(work).await
+    }
+
+    /// Has an order done by a decoder once a thread is free, and passes the order's files and what was made of them to `finish`
+    /// on the same thread. If the future is dropped, the decoder is killed.
+    ///
+    /// What a decoder made is as foreign as the files: only bytes are taken from it. The caller reads format and size from
+    /// their header, and hashes them here.
+    ///
+    /// The inner error says what is wrong with the files.
+    ///
+    /// # Errors
+    ///
+    /// If the service is at fault.
+    pub async fn decode<W: Work + Send + 'static, T: Send + 'static>(
+        self,
+        order: Order<W>,
+        finish: impl FnOnce(&[Bytes], Vec<Vec<u8>>) -> T + Send + 'static,
+    ) -> Result<Result<T, String>, Error> {
+        let (decoders, bytes) = (self.pixels.decoders.clone(), self.bytes);
+        let leash = Leash::default();
+        let _killer = Killer(leash.clone());
+        let work = move || {
+            let (made, _) = decoders.run(&order, bytes, &leash);
+            Ok::<_, decoder::Failure>(made?.map(|files| finish(&order.files, files)))
+        };
+        match self.run(work).await?? {
+            Ok(finished) => Ok(Ok(finished)),
+            Err(Refusal::Input(message)) => Ok(Err(message)),
+            Err(Refusal::Internal(message)) => Err(Error::Engine(message)),
+        }
+    }
+}
+
+/// Kills the decoder that does an order when the caller is gone. Has no effect on an order that is done.
+struct Killer(Leash);
+
+impl Drop for Killer {
+    fn drop(&mut self) {
+        self.0.cancel();
     }
 }
 
@@ -187,10 +246,12 @@ mod tests {
     use super::*;
 
     const KIB: u64 = 1024;
+    /// Nothing is decoded here.
+    const NO_PROGRAM: &str = "";
 
     #[tokio::test(flavor = "multi_thread")]
     async fn work_waits_for_memory_in_turn() {
-        let pixels = Pixels::new(4, 4 * KIB);
+        let pixels = Pixels::new(4, 4 * KIB, NO_PROGRAM);
         let (release, released) = mpsc::channel::<()>();
         let (started_sender, started) = tokio::sync::oneshot::channel();
         let first = tokio::spawn({
@@ -225,7 +286,7 @@ mod tests {
 
     #[tokio::test]
     async fn threads_that_are_all_held_by_abandoned_work_are_noticed() {
-        let pixels = Pixels::new(2, 8 * KIB);
+        let pixels = Pixels::new(2, 8 * KIB, NO_PROGRAM);
         let (releases, works): (Vec<_>, Vec<_>) = (0..2)
             .map(|_| {
                 let (release, released) = mpsc::channel::<()>();
@@ -260,7 +321,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_larger_than_the_whole_budget_runs_alone() {
-        let pixels = Pixels::new(2, 2 * KIB);
+        let pixels = Pixels::new(2, 2 * KIB, NO_PROGRAM);
         let held = pixels.run(u64::MAX, {
             let memory = pixels.memory.clone();
             move || memory.held_bytes()
@@ -271,7 +332,7 @@ mod tests {
 
     #[tokio::test]
     async fn memory_is_reserved_before_the_work_and_given_back_without_it() {
-        let pixels = Pixels::new(1, 2 * KIB);
+        let pixels = Pixels::new(1, 2 * KIB, NO_PROGRAM);
         let reservation = pixels.reserve(2 * KIB).await;
         assert_eq!(pixels.reserved_bytes(), 2 * KIB);
         let mut second = Box::pin(pixels.reserve(1));
@@ -287,7 +348,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn the_backlog_is_what_waits_times_what_work_usually_takes() {
-        let pixels = Pixels::new(2, KIB);
+        let pixels = Pixels::new(2, KIB, NO_PROGRAM);
         assert_eq!(pixels.backlog(), Duration::ZERO);
         for _ in 0..100 {
             pixels.note(Duration::from_millis(40));
@@ -316,7 +377,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_gives_its_memory_back() {
-        let pixels = Pixels::new(1, KIB);
+        let pixels = Pixels::new(1, KIB, NO_PROGRAM);
         assert!(pixels.run(1, || panic!("bad pixels")).await.is_err());
         assert_eq!(pixels.reserved_bytes(), 0);
     }

@@ -1,5 +1,7 @@
 //! Fetches the images of a gallery from a shop on the loopback interface.
 
+use std::path::PathBuf;
+
 use db::jobs::Windows;
 use domain::asset::UploadMetadata;
 use egress::{AllowList, Client, ClientConfig, Guard};
@@ -38,6 +40,12 @@ async fn shop() -> Receiver {
     shop
 }
 
+/// The image-worker, which is built with its tests and lies one directory above them.
+fn program() -> PathBuf {
+    let test = std::env::current_exe().expect("is a file");
+    test.ancestors().nth(2).expect("a directory").join(crate::NAME)
+}
+
 /// A worker that can reach the shop. Fetching uses neither the database nor the store.
 fn worker(shop: &Receiver) -> Worker {
     let guard = Guard::new(AllowList::parse(&shop.authority()).expect("a list"));
@@ -49,7 +57,7 @@ fn worker(shop: &Receiver) -> Worker {
         cache: cache::Cache::connect("redis://127.0.0.1:9/0", "test").expect("a URL"),
         waker: Waker::new().0,
         reviews: Default::default(),
-        pixels: Pixels::new(1, 1 << 28),
+        pixels: Pixels::new(1, 1 << 28, program()),
         egress: Client::new(config).expect("a client"),
         public_url: "https://canvas.example".into(),
         windows: WINDOWS,
@@ -74,7 +82,7 @@ async fn the_first_file_that_is_an_image_is_taken() {
     let worker = worker(&shop);
     let deadline = Instant::now() + PATIENCE;
     let files = urls(&shop, &["/absent", "/text", "/broken", "/small.png", "/a.png", "/silent"]);
-    let fetched = first(&worker, &page(), files, deadline).await.expect("fetches");
+    let fetched = first(&worker, "me", &page(), files, deadline).await.expect("fetches");
     let Fetched::Image(url, image) = fetched else { panic!("{fetched:?}") };
     assert_eq!((url.path(), image.size), ("/a.png", Size::new(200, 200)));
     for (paths, expected) in [
@@ -82,7 +90,7 @@ async fn the_first_file_that_is_an_image_is_taken() {
         (&["/absent", "/text", "/broken"], SkipReason::Unusable),
         (&["/text", "/small.png", "/absent", "/text"], SkipReason::TooSmall),
     ] {
-        let none = first(&worker, &page(), urls(&shop, paths), deadline).await.expect("fetches");
+        let none = first(&worker, "me", &page(), urls(&shop, paths), deadline).await.expect("fetches");
         assert!(matches!(none, Fetched::Nothing(reason) if reason == expected), "{paths:?}: {none:?}");
     }
 }
@@ -93,12 +101,12 @@ async fn what_the_deadline_cuts_off_is_distinguished_from_what_is_no_image() {
     let worker = worker(&shop);
     for path in ["/silent", "/dripping"] {
         let soon = Instant::now() + Duration::from_millis(200);
-        let cut = first(&worker, &page(), urls(&shop, &[path, "/a.png"]), soon).await.expect("fetches");
+        let cut = first(&worker, "me", &page(), urls(&shop, &[path, "/a.png"]), soon).await.expect("fetches");
         assert!(matches!(cut, Fetched::OutOfTime), "{path}: {cut:?}");
         assert!(Instant::now() >= soon - Duration::from_millis(1), "{path}");
     }
     let over = Instant::now();
-    let late = first(&worker, &page(), urls(&shop, &["/a.png"]), over).await.expect("fetches");
+    let late = first(&worker, "me", &page(), urls(&shop, &["/a.png"]), over).await.expect("fetches");
     assert!(matches!(late, Fetched::OutOfTime), "{late:?}");
 }
 
