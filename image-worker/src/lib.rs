@@ -11,7 +11,8 @@
 //! - `recipe`: the steps of Recipe runs ([`jobs::recipe`]), whose texts may come from a provider.
 //!   Their images are made by separate image jobs.
 //!
-//! The code shared with the video-worker is in `shared/worker`.
+//! The code shared with the video-worker is in `shared/worker`. Foreign images are decoded by children of the process, which
+//! run the same program ([`decoder`]).
 //!
 //! Retention: this process deletes expired jobs of the kinds `action` and `image`, and unreferenced
 //! blobs ([`sweep`]). Any number of replicas may do so concurrently.
@@ -51,7 +52,9 @@ const IMPORT_FILES_SHARE: u64 = 4;
 /// Runs the process. The future is run in this crate because the crate that runs a future generates
 /// its code: otherwise the binary would compile the whole process a second time.
 pub fn main() -> ExitCode {
-    raster::memory::keep_freed();
+    if let Some(code) = worker::decode::main(jobs::decoder_kinds()) {
+        return code;
+    }
     taskqueue::main(
         NAME,
         Part::ImageWorker,

@@ -12,6 +12,7 @@ use serde_json::Value;
 /// The crates of the workspace that each crate may import. A crate must be listed.
 const ALLOWED: &[(&str, &[&str])] = &[
     // Crates without dependencies in the workspace.
+    ("decoder", &[]),
     ("egress", &[]),
     ("jpeg", &[]),
     ("service", &[]),
@@ -33,7 +34,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // The work of the service, for any caller.
     ("app", &["domain", "db", "canvas", "service"]),
     // The common part of the media workers.
-    ("worker", &["domain", "app", "db", "taskqueue", "blob", "cache", "providers", "raster", "egress", "service"]),
+    (
+        "worker",
+        &["domain", "app", "db", "taskqueue", "blob", "cache", "decoder", "providers", "raster", "egress", "service"],
+    ),
     // Processes, which do not import each other. The gateway uses `raster` for headers and metadata of images only, never for
     // pixels.
     (
@@ -65,6 +69,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "taskqueue",
             "blob",
             "canvas",
+            "decoder",
             "providers",
             "raster",
             "embedded",
@@ -75,7 +80,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "video-worker",
-        &["domain", "app", "db", "taskqueue", "providers", "raster", "embedded", "egress", "service", "worker"],
+        &[
+            "domain",
+            "app",
+            "db",
+            "taskqueue",
+            "decoder",
+            "providers",
+            "raster",
+            "embedded",
+            "egress",
+            "service",
+            "worker",
+        ],
     ),
     ("webhook-dispatcher", &["domain", "db", "taskqueue", "blob", "cache", "providers", "egress", "service"]),
     // Clients of the service, which know nothing but the contract.
@@ -99,6 +116,8 @@ const RESTRICTED: &[(&str, &[&str])] = &[
     ("rmcp", &["tools"]),
     ("turbojpeg", &["raster"]),
     ("turbojpeg-sys", &["raster"]),
+    ("landlock", &["decoder"]),
+    ("seccompiler", &["decoder"]),
     ("openh264", &["embedded"]),
     ("openh264-sys2", &["embedded"]),
     ("image", &["raster"]),

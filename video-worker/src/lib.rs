@@ -1,8 +1,8 @@
 //! The video-worker: the process of the queue `video`.
 //!
 //! It makes the videos of jobs ([`jobs`]) with the embedded runtime ([`embedded::video`]) or by
-//! calling a provider. A job that waits for a provider holds no slot. Videos are encoded on separate threads
-//! and within a memory budget. The code shared with the image-worker is in `shared/worker`. The
+//! calling a provider. A job that waits for a provider holds no slot. Foreign images are
+//! decoded and videos encoded by children of the process, which run the same program ([`decoder`]), within a memory budget. The code shared with the image-worker is in `shared/worker`. The
 //! image-worker deletes expired jobs and unreferenced blobs.
 
 pub mod jobs;
@@ -30,6 +30,9 @@ const GATHER: Duration = Duration::from_millis(500);
 /// Runs the process. The future is run in this crate because the crate that runs a future generates
 /// its code: otherwise the binary would compile the whole process a second time.
 pub fn main() -> ExitCode {
+    if let Some(code) = worker::decode::main(jobs::decoder_kinds()) {
+        return code;
+    }
     taskqueue::main(NAME, Part::VideoWorker, "makes videos", run)
 }
 

@@ -18,7 +18,7 @@ pub mod min_rate_body;
 mod timeout_io;
 
 use std::error::Error;
-use std::io::{Read, Write};
+use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -175,8 +175,8 @@ impl Connections {
 fn refuse(stream: &TcpStream) {
     // On the socket itself: the runtime does not know yet that it is ready. Its own buffer is empty, so nothing blocks.
     let socket = SockRef::from(stream);
-    let _ = (&*socket).read(&mut [0; 4096]);
-    let _ = (&*socket).write(&REFUSAL);
+    let _ = socket.recv(&mut [MaybeUninit::uninit(); 4096]);
+    let _ = socket.send(&REFUSAL);
 }
 
 async fn serve_connection(

@@ -12,6 +12,7 @@ use actions::{Prepared, Source};
 use app::job::{Completion, CompletionResult};
 use bytes::Bytes;
 use db::jobs::ResultFiles;
+use decoder::{Made, Order, Refusal, Work};
 use domain::asset::AssetRecord;
 use domain::id::{AssetId, JobId};
 use domain::job::{
@@ -20,12 +21,14 @@ use domain::job::{
 };
 use domain::limits::{FILE_NAME_MAX, RENDITION_EAGER, TASK_CLAIMS_MAX};
 use domain::metadata::{Provenance, ProvenanceKind};
-use domain::origin::{self, DigitalSourceType, Origin, Work};
+use domain::origin::{self, DigitalSourceType, Origin};
 use futures_util::future::try_join_all;
-use raster::{ErrorKind, Format};
-use service::blocking::Panicked;
+use raster::Format;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use taskqueue::{Decision, Lease, Task};
 use uuid::Uuid;
+use worker::decode::{header_of_made, refusal};
 use worker::files::{Content, PUTS_MAX};
 use worker::marks::marked;
 use worker::{Error, Interrupt, Reservation, Worker, account_of, decision};
@@ -101,28 +104,32 @@ async fn make(
     let prepared = Prepared::new(slug, params, assets.iter().map(source).collect())
         .map_err(|error| Error::from(ExecutionError::NotUnderstood(error)))?;
     let origins: Vec<Option<Origin>> = assets.iter().map(|asset| asset.origin).collect();
-    let (origin, marks) = (origin::of_output(Work::Action(prepared.action().effect()), &origins), worker.marks);
+    let (origin, marks) = (origin::of_output(origin::Work::Action(prepared.action().effect()), &origins), worker.marks);
     let computing = async {
         // Memory is reserved before the files are loaded, so that jobs that wait for memory hold
         // nothing.
         let (memory, files) = load(worker, &prepared, inputs, &assets).await?;
-        let work = move || {
-            let output = prepared.run(&files)?;
+        let order = Order::new(job.account.as_str(), Act::new(slug, params, &assets), files);
+        let made = memory.decode(order, move |files, made| {
             let packet = files.first().and_then(|first| marks.packet(origin, first));
-            drop(files);
-            let content = |bytes| Content::new(marked(bytes, packet.as_deref()));
-            // Made while the memory for pixels is held, which spares a task of its own.
-            let preview = raster::rendition(&output.bytes, RENDITION_EAGER).ok();
-            let preview = preview.map(|preview| (Format::from(preview.format), content(preview.bytes)));
-            Ok((Format::from(output.format), (output.width, output.height), content(output.bytes), preview))
-        };
-        computed(memory.run(work).await)
+            let made = made.into_iter().map(|file| {
+                let header = header_of_made(&file)?;
+                Ok((header, Content::new(marked(file, packet.as_deref()))))
+            });
+            made.collect::<Result<Vec<_>, Error>>()
+        });
+        made.await?.map_err(|why| Interrupt::from(invalid(why)))
     };
-    let (format, (width, height), content, preview) = tokio::select! {
+    let made = tokio::select! {
         biased;
         () = lease.cancelled() => return Err(Interrupt::Canceled),
-        made = computing => made?,
+        made = computing => made??,
     };
+    let mut made = made.into_iter();
+    let Some((raster::Header { format, width, height, .. }, content)) = made.next() else {
+        return Err(Error::Engine("an Action made nothing".to_owned()).into());
+    };
+    let preview = made.next().map(|(header, content)| (header.format, content));
     let reference = |input: &Input| ReferenceInput { handle: input.handle.clone(), role: None };
     let provenance = Provenance {
         action_id: Some(format!("action:{slug}")),
@@ -153,9 +160,11 @@ async fn load(
     inputs: &[Input],
     assets: &[AssetRecord],
 ) -> Result<(Reservation, Vec<Bytes>), Interrupt> {
+    // The decoder's copy.
+    let copied: u64 = assets.iter().map(|asset| asset.bytes.unsigned_abs()).sum();
     let mut reserved = prepared.memory_bytes();
     loop {
-        let memory = worker.pixels.reserve(reserved).await;
+        let memory = worker.pixels.reserve(copied + reserved).await;
         let mut files = Vec::with_capacity(inputs.len());
         for (input, asset) in inputs.iter().zip(assets) {
             files.push(worker.get(asset.blob_key).await?.ok_or_else(|| gone(input))?);
@@ -176,26 +185,33 @@ pub(super) fn source(asset: &AssetRecord) -> Source {
     Source::stored(&asset.mime_type, (asset.width, asset.height), asset.bytes)
 }
 
-/// Evaluates the outcome of the engine. A panic was caused by these images and would repeat, so
-/// the job fails and the process continues.
-fn computed<T>(outcome: Result<Result<T, raster::Error>, Panicked>) -> Result<T, Interrupt> {
-    match outcome {
-        Ok(made) => made.map_err(refusal),
-        Err(panicked) => {
-            tracing::error!(
-                error = &panicked as &dyn std::error::Error,
-                "the engine panicked while processing an image"
-            );
-            Err(Interrupt::from(invalid("an image could not be processed".into())))
-        }
+/// An Action, as a decoder does it.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Act {
+    slug: String,
+    params: Map<String, Value>,
+    /// Media type, size and length of the inputs.
+    inputs: Vec<(String, (i32, i32), i64)>,
+}
+
+impl Act {
+    fn new(slug: &str, params: &Map<String, Value>, assets: &[AssetRecord]) -> Self {
+        let input = |asset: &AssetRecord| (asset.mime_type.clone(), (asset.width, asset.height), asset.bytes);
+        Self { slug: slug.to_owned(), params: params.clone(), inputs: assets.iter().map(input).collect() }
     }
 }
 
-/// A failure of the engine: caused by the image, with a message for its owner, or internal.
-fn refusal(error: raster::Error) -> Interrupt {
-    match error.kind() {
-        ErrorKind::Image | ErrorKind::Limit => Interrupt::from(invalid(error.to_string())),
-        ErrorKind::Internal => Interrupt::Error(Error::Raster(error)),
+impl Work for Act {
+    const NAME: &'static str = "action";
+
+    /// Makes the result, and its preview while there is memory for pixels, which spares a task of its own.
+    fn run(self, files: &[Bytes], _: &mut dyn FnMut(u32)) -> Made {
+        let inputs = self.inputs.iter().map(|(media_type, size, bytes)| Source::stored(media_type, *size, *bytes));
+        let prepared = Prepared::new(&self.slug, &self.params, inputs.collect());
+        let prepared = prepared.map_err(|error| Refusal::Internal(error.to_string()))?;
+        let output = prepared.run(files).map_err(refusal)?.bytes;
+        let preview = raster::rendition(&output, RENDITION_EAGER).ok();
+        Ok([Some(output), preview.map(|preview| preview.bytes)].into_iter().flatten().collect())
     }
 }
 
@@ -302,16 +318,6 @@ fn file_name(input: &str, slug: &str, extension: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[tokio::test]
-    async fn a_panic_of_the_engine_is_the_images_failure() {
-        let pixels = worker::Pixels::new(1, 1 << 20);
-        let outcome = pixels.run(1, || -> Result<(), raster::Error> { panic!("an index out of bounds") }).await;
-        let Err(Interrupt::Failed { failure, .. }) = computed(outcome) else { panic!("fails the job") };
-        assert_eq!((failure.code, failure.retryable), (FailureCode::ActionInputInvalid, false));
-        assert!(!failure.message.contains("index"), "internal text stays inside");
-        assert!(pixels.run(1, || ()).await.is_ok(), "and the thread goes on");
-    }
 
     #[test]
     fn a_result_is_named_after_its_input() {

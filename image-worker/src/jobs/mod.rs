@@ -7,6 +7,7 @@ pub mod recipe;
 mod rendition;
 mod steps;
 
+use decoder::Kind;
 use domain::message::TaskKind;
 use taskqueue::{Handler, HandlerResult, Lease, Task};
 use worker::{Error, Worker, wait_out};
@@ -33,15 +34,22 @@ impl Tasks {
     }
 }
 
+/// What decoders do for this worker alone.
+pub fn decoder_kinds() -> [Kind; 4] {
+    [
+        Kind::of::<action::Act>(),
+        Kind::of::<generation::Draw>(),
+        Kind::of::<import::Look>(),
+        Kind::of::<rendition::Reduce>(),
+    ]
+}
+
 /// The reason why the run of a task failed.
 #[derive(Debug, thiserror::Error)]
 enum ExecutionError {
     /// This build cannot execute the stored request.
     #[error("cannot execute the request")]
     NotUnderstood(#[source] NotUnderstood),
-    /// The document of a render could not be rasterized.
-    #[error("cannot rasterize the document")]
-    Document(#[source] raster::document::DocumentError),
     /// The job of a step is missing.
     #[error("the job of a step is missing")]
     JobGone,

@@ -11,16 +11,18 @@
 
 use bytes::Bytes;
 use db::renditions::{Rendition, Result as RenditionResult};
+use decoder::{Made, Order, Refusal, Work};
 use domain::message::TaskKind;
 use futures_util::TryStreamExt;
-use raster::{ErrorKind, Format, Header, HeaderReader, Progress};
+use raster::{Format, Header, HeaderReader, Progress};
+use serde::{Deserialize, Serialize};
+use service::chain;
 use taskqueue::{Decision, Lease, Task};
 use uuid::Uuid;
+use worker::decode::{header_of_made, refusal};
 use worker::files::{Content, PUTS_MAX};
 use worker::marks::marked;
 use worker::{Error, Worker};
-
-use super::ExecutionError;
 
 /// The number of bytes of a source to read first. It covers the header unless long metadata precede
 /// it.
@@ -29,7 +31,7 @@ const HEAD_BYTES: u64 = 64 * 1024;
 /// Makes the rendition of a task.
 pub(super) async fn run(worker: &Worker, task: &Task, lease: &Lease) -> Result<Decision, Error> {
     let Some(rendition) = load(worker, task).await? else { return worker.settle(task, lease).await };
-    let Some((format, content)) = compute(worker, &rendition).await? else {
+    let Some((format, content)) = compute(worker, &task.fairness_key, &rendition).await? else {
         let finished = finish(worker, task, lease, &rendition, &RenditionResult::Undecodable).await?;
         return finished.ok_or(Error::BlobGone);
     };
@@ -113,33 +115,43 @@ async fn examine(worker: &Worker, key: Uuid) -> Result<Option<Source>, Error> {
 }
 
 /// Makes the copy; `None` when the source is missing or cannot be decoded.
-async fn compute(worker: &Worker, rendition: &Rendition) -> Result<Option<(Format, Content)>, Error> {
+async fn compute(worker: &Worker, account: &str, rendition: &Rendition) -> Result<Option<(Format, Content)>, Error> {
     let &Rendition { source_key, width, .. } = rendition;
     let Some(source) = examine(worker, source_key).await? else { return Ok(None) };
     let origin = db::assets::believed_origin(&mut *worker.connection().await?, source_key).await?;
-    let memory = worker.pixels.reserve(source.memory_bytes(width)).await;
+    // The decoder has a copy of the file.
+    let memory = worker.pixels.reserve(source.bytes + source.memory_bytes(width)).await;
     let Some(file) = worker.get(source_key).await? else { return Ok(None) };
-    let marks = worker.marks;
-    let made = |output: raster::Output| (Format::from(output.format), Content::new(output.bytes));
-    match source.kind {
-        // A document that cannot be rasterized is an internal error, so it is retried and finally
-        // abandoned.
-        Kind::Document => {
-            let computing = memory.run(move || raster::document::rasterize(&file, width).map(made));
-            Ok(Some(computing.await?.map_err(ExecutionError::Document)?))
-        }
-        Kind::Image(_) => {
-            let computing = memory.run(move || {
-                let mut output = raster::rendition(&file, width)?;
-                output.bytes = marked(output.bytes, marks.packet(origin, &file).as_deref());
-                Ok::<_, raster::Error>(made(output))
-            });
-            match computing.await? {
-                Ok(made) => Ok(Some(made)),
-                Err(error) if error.kind() == ErrorKind::Internal => Err(Error::Raster(error)),
-                Err(_) => Ok(None),
-            }
-        }
+    let (marks, is_image) = (worker.marks, matches!(source.kind, Kind::Image(_)));
+    let order = Order::new(account, Reduce { width, is_image }, vec![file]);
+    let made = memory.decode(order, move |files, made| {
+        let made = made.into_iter().next().unwrap_or_default();
+        let format = header_of_made(&made)?.format;
+        let packet = if is_image { marks.packet(origin, &files[0]) } else { None };
+        Ok::<_, Error>((format, Content::new(marked(made, packet.as_deref()))))
+    });
+    made.await?.ok().transpose()
+}
+
+/// The copy of an image or a document, as a decoder makes it.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Reduce {
+    width: u32,
+    is_image: bool,
+}
+
+impl Work for Reduce {
+    const NAME: &'static str = "rendition";
+
+    fn run(self, files: &[Bytes], _: &mut dyn FnMut(u32)) -> Made {
+        let made = if self.is_image {
+            raster::rendition(&files[0], self.width).map_err(refusal)?
+        } else {
+            // A document that cannot be rasterized is an internal error, so it is retried and finally abandoned.
+            let made = raster::document::rasterize(&files[0], self.width);
+            made.map_err(|error| Refusal::Internal(chain(&error)))?
+        };
+        Ok(vec![made.bytes])
     }
 }
 

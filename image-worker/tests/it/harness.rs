@@ -145,7 +145,15 @@ impl Harness {
         let actor = Actor { owner_uid: account(owner), surface: Surface::Api, label: "t".into() };
         let new = NewCanvas { handle: &handle, canvas_type: None, title: "C", revision: "r0", actor: &actor };
         let canvas = db::canvases::create(&mut conn, &new).await.expect("creates").expect("is new");
-        Self { database, store, pixels: Pixels::new(1, PIXEL_MEMORY_BYTES), me, canvas, token, root }
+        Self {
+            database,
+            store,
+            pixels: Pixels::new(1, PIXEL_MEMORY_BYTES, env!("CARGO_BIN_EXE_canvas-image-worker")),
+            me,
+            canvas,
+            token,
+            root,
+        }
     }
 
     pub async fn conn(&self) -> db::Connection {

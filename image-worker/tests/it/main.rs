@@ -2,6 +2,7 @@
 //! There is no broker: the runner finds tasks by polling.
 
 mod actions;
+mod decoders;
 mod generation;
 mod harness;
 mod imports;

@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     let begun = Instant::now();
-    let video = render(&brief, || true)?;
+    let video = render(&brief, || ())?;
     println!("{out}: {} bytes in {} ms", video.len(), begun.elapsed().as_millis());
     std::fs::write(out, video)?;
     Ok(())

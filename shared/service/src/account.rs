@@ -90,10 +90,15 @@ impl Meter {
     /// Does `work` on the current thread and adds its processor time to that of the task.
     pub fn measure<T>(&self, work: impl FnOnce() -> T) -> T {
         let (result, time) = cpu::measured(work);
+        self.add(time);
+        result
+    }
+
+    /// Adds the processor time of another process to that of the task.
+    pub fn add(&self, time: Duration) {
         if let Self(Some(task)) = self {
             task.cpu.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
         }
-        result
     }
 }
 

@@ -45,7 +45,8 @@ pub async fn start(name: &'static str, config: Config) -> Result<(Process, Worke
         .map_err(|error| BootError::Setting(format!("CANVAS_REDIS_URL: {error}").into()))?;
     cache.limit_cpu(config.account_cpu_seconds);
     let threads = available_parallelism().map_or(1, usize::from);
-    let pixels = Pixels::new(threads, config.image_memory_bytes);
+    let pixels = Pixels::new(threads, config.image_memory_bytes, decoder::this_program());
+    pixels.check().await.map_err(|error| BootError::Setting(format!("cannot start a decoder: {error}").into()))?;
     watch_store(&process, &blobs);
     process.spawn("pixel threads", {
         let pixels = pixels.clone();

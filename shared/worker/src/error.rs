@@ -20,10 +20,13 @@ pub enum Error {
     Database(#[from] db::Error),
     #[error("the object store failed")]
     Store(#[from] blob::Error),
-    #[error("cannot encode the image")]
-    Raster(#[source] raster::Error),
+    /// The engine failed in a decoder.
+    #[error("the engine failed: {0}")]
+    Engine(String),
     #[error("the engine failed")]
     Panicked(#[from] Panicked),
+    #[error("the decoder failed")]
+    Decoder(#[from] decoder::Failure),
     /// The result's blob was repeatedly deleted before it was referenced.
     #[error("the stored result was deleted before it was referenced")]
     BlobGone,

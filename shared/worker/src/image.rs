@@ -1,9 +1,13 @@
 //! Converts images that guide an output to a form that every provider accepts.
 
 use bytes::Bytes;
+use decoder::{Made, Order, Refusal, Work};
+use domain::id::AccountUid;
 use domain::job::{Failure, FailureCode};
-use raster::{Bounds, ErrorKind, Format, FormatChoice, Header, Resize};
+use raster::{Bounds, Format, FormatChoice, Header, Resize};
+use serde::{Deserialize, Serialize};
 
+use crate::decode::{header_of_made, refusal};
 use crate::{Error, Pixels};
 
 /// JPEG and WebP quality of an image that must be encoded again. Models give the same results as
@@ -23,41 +27,56 @@ pub fn unusable(named: &str, why: impl std::fmt::Display) -> Failure {
 }
 
 /// Returns `file` as PNG, JPEG or WebP of at most `bytes_max` bytes. It is unchanged if it already
-/// satisfies that; otherwise it is encoded again once there is memory for its pixels. The inner
+/// satisfies that; otherwise it is encoded again for `account` once there is memory for its pixels. The inner
 /// error says why that is impossible.
 ///
 /// # Errors
 ///
-/// If an encoder fails or panics.
+/// If the service is at fault.
 pub async fn fitted(
     pixels: &Pixels,
+    account: &AccountUid,
     file: Bytes,
     header: &Header,
     bytes_max: usize,
 ) -> Result<Result<(Bytes, Format), String>, Error> {
-    let (format, size) = (header.format, header.size());
-    if format != Format::Gif && file.len() <= bytes_max {
-        return Ok(Ok((file, format)));
+    if header.format != Format::Gif && file.len() <= bytes_max {
+        return Ok(Ok((file, header.format)));
     }
-    let memory_bytes = header.decoded_bytes() + 2 * PIXEL_BYTES * size.pixels();
-    let side = size.width.max(size.height);
-    match pixels.run(memory_bytes, move || convert(&file, format, side, bytes_max)).await? {
-        Ok(Some((bytes, format))) => Ok(Ok((bytes.into(), format))),
-        Ok(None) => Ok(Err("it cannot be made small enough".to_owned())),
-        Err(error) if error.kind() == ErrorKind::Internal => Err(Error::Raster(error)),
-        Err(error) => Ok(Err(error.to_string())),
+    let pixel_bytes = header.decoded_bytes() + 2 * PIXEL_BYTES * header.size().pixels();
+    let memory = pixels.reserve(file.len() as u64 + pixel_bytes).await;
+    let order = Order::new(account.as_str(), Fit { bytes_max }, vec![file]);
+    let made = match memory.decode(order, |_, made| made).await? {
+        Ok(made) => made.into_iter().next().unwrap_or_default(),
+        Err(why) => return Ok(Err(why)),
+    };
+    let format = header_of_made(&made)?.format;
+    Ok(Ok((made.into(), format)))
+}
+
+/// Encodes an image again ([`fitted`]).
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Fit {
+    bytes_max: usize,
+}
+
+impl Work for Fit {
+    const NAME: &'static str = "fit";
+
+    fn run(self, files: &[Bytes], _: &mut dyn FnMut(u32)) -> Made {
+        let header = raster::probe(&files[0]).map_err(|error| Refusal::Input(error.to_string()))?;
+        let side = header.size().width.max(header.size().height);
+        match convert(&files[0], header.format, side, self.bytes_max).map_err(refusal)? {
+            Some(made) => Ok(vec![made]),
+            None => Err(Refusal::Input("it cannot be made small enough".to_owned())),
+        }
     }
 }
 
 /// Encodes an image again, at decreasing sizes until it has at most `bytes_max` bytes. A JPEG
 /// stays a JPEG and a GIF becomes a PNG. Other formats may have alpha and become WebP, which keeps
 /// it and takes a fraction of the size of a PNG.
-fn convert(
-    file: &[u8],
-    format: Format,
-    side: u32,
-    bytes_max: usize,
-) -> Result<Option<(Vec<u8>, Format)>, raster::Error> {
+fn convert(file: &[u8], format: Format, side: u32, bytes_max: usize) -> Result<Option<Vec<u8>>, raster::Error> {
     let choice = match format {
         Format::Jpeg => FormatChoice::Jpeg,
         Format::Gif => FormatChoice::Png,
@@ -70,7 +89,7 @@ fn convert(
         let written = raster::transform_resize(file, &resize, choice, QUALITY)?;
         let length = written.bytes.len();
         if length <= bytes_max {
-            return Ok(Some((written.bytes, Format::from(written.format))));
+            return Ok(Some(written.bytes));
         }
         // The file size grows with the area. The factor is slightly smaller than computed, so that
         // the next attempt fits.
@@ -99,20 +118,20 @@ mod tests {
     }
 
     /// The file in the form in which it is sent, or why it cannot be sent.
-    async fn made_to_fit(file: &[u8], bytes_max: usize) -> Result<(Bytes, Format), String> {
-        let header = raster::probe(file).expect("an image");
-        let pixels = Pixels::new(1, u64::MAX);
-        fitted(&pixels, Bytes::copy_from_slice(file), &header, bytes_max).await.expect("no error of this process")
+    fn made_to_fit(file: &[u8], bytes_max: usize) -> Result<(Vec<u8>, Format), Refusal> {
+        let made = Fit { bytes_max }.run(&[Bytes::copy_from_slice(file)], &mut |_| ())?.remove(0);
+        let format = raster::probe(&made).expect("an image").format;
+        Ok((made, format))
     }
 
-    #[tokio::test]
-    async fn what_is_too_large_is_made_smaller_and_keeps_its_shape() {
+    #[test]
+    fn what_is_too_large_is_made_smaller_and_keeps_its_shape() {
         for (format, wanted) in
             [(OutputFormat::Jpeg, Format::Jpeg), (OutputFormat::Png, Format::Webp), (OutputFormat::Webp, Format::Webp)]
         {
             let file = noise(format, Channels::Rgba);
             for bytes_max in [file.len() / 3, 2000] {
-                let (bytes, reported) = made_to_fit(&file, bytes_max).await.expect("fits");
+                let (bytes, reported) = made_to_fit(&file, bytes_max).expect("fits");
                 let header = raster::probe(&bytes).expect("an image");
                 assert_eq!((reported, header.format), (wanted, wanted));
                 assert!(bytes.len() <= bytes_max, "{} of {bytes_max}", bytes.len());
@@ -124,24 +143,27 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_just_small_enough_is_left_as_it_is() {
-        let file = noise(OutputFormat::Png, Channels::Rgb);
-        let (bytes, format) = made_to_fit(&file, file.len()).await.expect("fits");
-        assert_eq!((bytes.as_ref(), format), (file.as_slice(), Format::Png));
-        let (bytes, _) = made_to_fit(&file, file.len() - 1).await.expect("fits");
+        let file = Bytes::from(noise(OutputFormat::Png, Channels::Rgb));
+        // Nothing is decoded.
+        let pixels = Pixels::new(1, u64::MAX, "");
+        let (account, header) = (AccountUid::parse("me").expect("a plain id"), raster::probe(&file).expect("an image"));
+        let left = fitted(&pixels, &account, file.clone(), &header, file.len()).await.expect("needs no decoder");
+        assert_eq!(left, Ok((file.clone(), Format::Png)));
+        let (bytes, _) = made_to_fit(&file, file.len() - 1).expect("fits");
         assert!(bytes.len() < file.len());
     }
 
     #[test]
     fn what_only_has_the_wrong_format_keeps_its_size() {
         let file = noise(OutputFormat::Png, Channels::Rgb);
-        let (bytes, format) = convert(&file, Format::Gif, 256, usize::MAX).expect("decodes").expect("fits");
+        let bytes = convert(&file, Format::Gif, 256, usize::MAX).expect("decodes").expect("fits");
         let written = raster::probe(&bytes).expect("an image");
-        assert_eq!((format, written.size()), (Format::Png, Size::new(256, 128)));
+        assert_eq!((written.format, written.size()), (Format::Png, Size::new(256, 128)));
     }
 
-    #[tokio::test]
-    async fn what_cannot_be_made_small_enough_is_refused_in_time() {
-        let refused = made_to_fit(&noise(OutputFormat::Png, Channels::Rgb), 10).await.expect_err("cannot be");
-        assert_eq!(refused, "it cannot be made small enough");
+    #[test]
+    fn what_cannot_be_made_small_enough_is_refused_in_time() {
+        let refused = made_to_fit(&noise(OutputFormat::Png, Channels::Rgb), 10).expect_err("cannot be");
+        assert_eq!(refused, Refusal::Input("it cannot be made small enough".to_owned()));
     }
 }

@@ -4,7 +4,7 @@
 //!   HTTP, and the completion of jobs;
 //! - [`files`] are read from and written to the object store, and [`image`]s are converted to a
 //!   form that a provider accepts;
-//! - [`Pixels`] runs pixel work within its memory budget;
+//! - [`Pixels`] runs pixel work within its memory budget, foreign images in a decoder ([`decode`]);
 //! - [`generation`] runs a model until there is a result, without paying twice. The embedded
 //!   runtimes belong to the processes; every provider is called here.
 //!
@@ -12,6 +12,7 @@
 //! and shows its results.
 
 mod boot;
+pub mod decode;
 mod error;
 pub mod files;
 pub mod generation;

@@ -4,8 +4,9 @@
 //! (`CANVAS_IMAGE_MEMORY_MIB`). One account has at most a thread for each processor and three quarters of the
 //! memory, unless one work needs more, so that others need not wait for its work.
 //!
-//! **Mechanism.** Work holds its admission on its thread until it has returned, because a thread
-//! cannot be stopped from outside: the work of an abandoned job keeps its memory.
+//! **Mechanism.** Foreign images are decoded by children ([`decoder`]), for each of which a thread waits
+//! ([`decode`](Reservation::decode)). The child of an abandoned job is killed. Other work runs on the thread itself and
+//! holds its admission until it has returned, because a thread cannot be stopped from outside.
 //!
 //! **Reason.** Dozens of jobs are in progress at once, and their number does not determine their
 //! memory. There is one thread more than processors, so that an account alone uses them all, and
@@ -17,15 +18,21 @@
 //! If abandoned work blocks all threads, [`stuck`](Pixels::stuck) returns, so that the process is
 //! restarted.
 
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
+use decoder::{Leash, Order, Refusal, Work};
 use service::account::{self, Meter};
 use service::blocking::{Blocking, Panicked};
 use service::shares::{Held, Shares};
 use tokio::sync::watch;
 use tokio::time::sleep;
+
+use crate::Error;
 
 /// Runs work on pixels. Clones share threads and budget.
 #[derive(Clone, Debug)]
@@ -34,6 +41,7 @@ pub struct Pixels {
     memory: Shares,
     /// The part of the memory that one account holds.
     parts: Shares,
+    decoders: decoder::Pool,
     thread_count: usize,
     /// The number of running closures whose caller is gone.
     abandoned: Arc<watch::Sender<usize>>,
@@ -42,17 +50,29 @@ pub struct Pixels {
 }
 
 impl Pixels {
-    /// Creates a pool with `threads` threads for one account and one more, and a memory budget of `budget_bytes` bytes.
-    pub fn new(threads: usize, budget_bytes: u64) -> Self {
+    /// Creates a pool with `threads` threads for one account and one more, and a memory budget of `budget_bytes` bytes, whose
+    /// decoders run `program`.
+    pub fn new(threads: usize, budget_bytes: u64, program: impl Into<PathBuf>) -> Self {
         let thread_count = threads.max(1);
         Self {
             threads: Blocking::new(thread_count + 1),
             memory: Shares::new("pixel_memory", budget_bytes, budget_bytes),
             parts: Shares::new("pixel_memory_of_accounts", u64::MAX, budget_bytes / 4 * 3),
+            decoders: decoder::Pool::new(program, thread_count + 1),
             thread_count,
             abandoned: Arc::new(watch::Sender::new(0)),
             usual: Arc::default(),
         }
+    }
+
+    /// Starts a decoder, so that a system on which that is impossible is noticed at the start of the process.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be started.
+    pub async fn check(&self) -> io::Result<()> {
+        let decoders = self.decoders.clone();
+        self.threads.run(move || decoders.check()).await.map_err(io::Error::other)?.map(drop)
     }
 
     /// Number of threads for one account.
@@ -128,7 +148,7 @@ impl Pixels {
         // The number is far below 2^52, so the conversion is exact.
         metrics::gauge!("canvas_pixel_memory_bytes").set(self.reserved_bytes() as f64);
         metrics::gauge!("canvas_pixel_waiting").set(self.waiting_for_memory() as f64);
-        Reservation { pixels: self.clone(), memory: (memory, part) }
+        Reservation { pixels: self.clone(), memory: (memory, part), bytes: memory_bytes }
     }
 }
 
@@ -138,6 +158,7 @@ impl Pixels {
 pub struct Reservation {
     pixels: Pixels,
     memory: (Held, Held),
+    bytes: u64,
 }
 
 impl Reservation {
@@ -147,7 +168,7 @@ impl Reservation {
     ///
     /// [`Panicked`] if the work panicked.
     pub async fn run<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Panicked> {
-        let Self { pixels, memory } = self;
+        let Self { pixels, memory, .. } = self;
         let parted = Arc::new(AtomicBool::new(false));
         let _waiter = Waiter { parted: parted.clone(), abandoned: pixels.abandoned.clone() };
         let running = Running { parted, abandoned: pixels.abandoned.clone() };
@@ -160,6 +181,46 @@ impl Reservation {
             result
         };
         threads.run(work).await
+    }
+
+    /// Has an order done by a decoder once a thread is free, and passes the order's files and what was made of them to `finish`
+    /// on the same thread. If the future is dropped, the decoder is killed.
+    ///
+    /// What a decoder made is as foreign as the files: only bytes are taken from it. The caller reads format and size from
+    /// their header, and hashes them here.
+    ///
+    /// The inner error says what is wrong with the files.
+    ///
+    /// # Errors
+    ///
+    /// If the service is at fault.
+    pub async fn decode<W: Work + Send + 'static, T: Send + 'static>(
+        self,
+        order: Order<W>,
+        finish: impl FnOnce(&[Bytes], Vec<Vec<u8>>) -> T + Send + 'static,
+    ) -> Result<Result<T, String>, Error> {
+        let (decoders, bytes, meter) = (self.pixels.decoders.clone(), self.bytes, Meter::current());
+        let leash = Leash::default();
+        let _killer = Killer(leash.clone());
+        let work = move || {
+            let (made, spent) = decoders.run(&order, bytes, &leash);
+            meter.add(spent);
+            Ok::<_, decoder::Failure>(made?.map(|files| finish(&order.files, files)))
+        };
+        match self.run(work).await?? {
+            Ok(finished) => Ok(Ok(finished)),
+            Err(Refusal::Input(message)) => Ok(Err(message)),
+            Err(Refusal::Internal(message)) => Err(Error::Engine(message)),
+        }
+    }
+}
+
+/// Kills the decoder that does an order when the caller is gone. Has no effect on an order that is done.
+struct Killer(Leash);
+
+impl Drop for Killer {
+    fn drop(&mut self) {
+        self.0.cancel();
     }
 }
 
@@ -202,6 +263,8 @@ mod tests {
     use super::*;
 
     const KIB: u64 = 1024;
+    /// Nothing is decoded here.
+    const NO_PROGRAM: &str = "";
 
     /// A reservation of an account, if it need not wait.
     async fn reserved(pixels: &Pixels, account: &str, bytes: u64) -> Option<Reservation> {
@@ -215,7 +278,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_account_has_three_quarters_of_the_memory_and_others_the_rest() {
-        let pixels = Pixels::new(4, 4 * KIB);
+        let pixels = Pixels::new(4, 4 * KIB, NO_PROGRAM);
         let busy = reserved(&pixels, "busy", 3 * KIB).await.expect("fits");
         assert!(reserved(&pixels, "busy", 1).await.is_none(), "its part is taken");
         assert!(reserved(&pixels, "late", KIB + 1).await.is_none(), "one unit is free");
@@ -230,7 +293,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn work_waits_for_memory_until_others_return() {
-        let pixels = Pixels::new(4, 4 * KIB);
+        let pixels = Pixels::new(4, 4 * KIB, NO_PROGRAM);
         let (release, released) = mpsc::channel::<()>();
         let (started_sender, started) = tokio::sync::oneshot::channel();
         let first = tokio::spawn({
@@ -259,7 +322,7 @@ mod tests {
 
     #[tokio::test]
     async fn threads_that_are_all_held_by_abandoned_work_are_noticed() {
-        let pixels = Pixels::new(2, 8 * KIB);
+        let pixels = Pixels::new(2, 8 * KIB, NO_PROGRAM);
         let (releases, works): (Vec<_>, Vec<_>) = (0..2)
             .map(|_| {
                 let (release, released) = mpsc::channel::<()>();
@@ -294,7 +357,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_larger_than_the_whole_budget_runs_alone() {
-        let pixels = Pixels::new(2, 2 * KIB);
+        let pixels = Pixels::new(2, 2 * KIB, NO_PROGRAM);
         let held = pixels.run(u64::MAX, {
             let memory = pixels.memory.clone();
             move || memory.held()
@@ -305,7 +368,7 @@ mod tests {
 
     #[tokio::test]
     async fn memory_is_reserved_before_the_work_and_given_back_without_it() {
-        let pixels = Pixels::new(1, 2 * KIB);
+        let pixels = Pixels::new(1, 2 * KIB, NO_PROGRAM);
         let reservation = pixels.reserve(2 * KIB).await;
         assert_eq!(pixels.reserved_bytes(), 2 * KIB);
         let mut second = Box::pin(pixels.reserve(1));
@@ -321,7 +384,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn the_backlog_is_what_waits_times_what_work_usually_takes() {
-        let pixels = Pixels::new(2, KIB);
+        let pixels = Pixels::new(2, KIB, NO_PROGRAM);
         assert_eq!(pixels.backlog(), Duration::ZERO);
         for _ in 0..100 {
             pixels.note(Duration::from_millis(40));
@@ -350,7 +413,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_gives_its_memory_back() {
-        let pixels = Pixels::new(1, KIB);
+        let pixels = Pixels::new(1, KIB, NO_PROGRAM);
         assert!(pixels.run(1, || panic!("bad pixels")).await.is_err());
         assert_eq!(pixels.reserved_bytes(), 0);
     }

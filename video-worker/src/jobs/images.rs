@@ -1,6 +1,7 @@
 //! Frames and references: found, fetched, and converted into a form that a provider accepts.
 
 use bytes::Bytes;
+use decoder::Order;
 use domain::asset::AssetRecord;
 use domain::job::VideoImage;
 use domain::origin::Origin;
@@ -9,6 +10,7 @@ use providers::{OrderImage, ProtocolCapabilities};
 use tokio::time::Instant;
 use url::Url;
 use worker::Interrupt;
+use worker::decode::Check;
 use worker::generation::{Admitted, order_bytes};
 use worker::image::{fitted, unusable};
 use worker::marks::claimed_origin;
@@ -170,14 +172,16 @@ impl Run<'_> {
         let (bytes, format) = match reader {
             Reader::Embedded => (file, header.format),
             Reader::Provider(capabilities) => {
-                let pixels = &self.task_run.generator.worker.pixels;
+                let (pixels, account) = (&self.task_run.generator.worker.pixels, &self.task_run.job.account);
                 if image.asset.is_none() {
-                    let file = file.clone();
-                    let decode = move || raster::decode(&file).map(drop);
-                    let decoded = self.task_run.unless_canceled(pixels.run(header.decoded_bytes(), decode)).await??;
-                    decoded.map_err(|error| refuse(error.to_string()))?;
+                    let order = Order::new(account.as_str(), Check, vec![file.clone()]);
+                    let checking = async {
+                        let memory = pixels.reserve(file.len() as u64 + header.decoded_bytes()).await;
+                        memory.decode(order, |_, _| ()).await
+                    };
+                    self.task_run.unless_canceled(checking).await??.map_err(refuse)?;
                 }
-                let fitting = fitted(pixels, file, &header, capabilities.image_bytes_max);
+                let fitting = fitted(pixels, account, file, &header, capabilities.image_bytes_max);
                 self.task_run.unless_canceled(fitting).await??.map_err(refuse)?
             }
         };

@@ -6,7 +6,7 @@
 //!
 //! **Mechanism.** One run of the task advances the job by one step ([`run`]) and reschedules the
 //! task for the next step. While a provider works on the video, many such jobs are polled together
-//! ([`watch`]). The embedded runtime makes its videos in this process ([`embedded`]). A video is
+//! ([`watch`]). The embedded runtime makes its videos in a decoder ([`embedded`]). A video is
 //! stored as it arrives ([`keep`]) and becomes visible in one transaction ([`end`]). After a crash
 //! before that transaction, it is fetched or made again, which costs nothing.
 
@@ -19,12 +19,18 @@ mod watch;
 
 use std::sync::Arc;
 
+use decoder::Kind;
 use domain::message::TaskKind;
 use taskqueue::{Handler, HandlerResult, Lease, Task};
 use worker::generation::Generator;
 use worker::{Error, wait_out};
 
 use watch::Watch;
+
+/// What decoders do for this worker alone.
+pub fn decoder_kinds() -> [Kind; 1] {
+    [Kind::of::<embedded::Film>()]
+}
 
 /// Runs video jobs. Clones share everything.
 #[derive(Clone)]

@@ -1,16 +1,21 @@
-//! Images of the embedded runtime (docs/reference/models.md#sketch), drawn in this process by a
-//! pure function.
+//! Images of the embedded runtime (docs/reference/models.md#sketch), drawn in a decoder by a pure function, because
+//! references are foreign images.
 //!
 //! Nothing is submitted to a provider, so a canceled job costs nothing. Interrupted work is drawn
 //! again: the same brief gives the same bytes.
 
+use bytes::Bytes;
 use db::jobs::outputs::JobOutput;
+use decoder::{Made, Order, Refusal, Work};
 use domain::asset::AssetRecord;
+use domain::graph::Role;
 use domain::job::{Failure, FailureCode, JobOperation};
-use domain::origin::{self, Origin, Work};
+use domain::origin::{self, Origin};
 use embedded::image;
 use providers::Entry;
-use raster::{Format, Size};
+use raster::{Header, Size};
+use serde::{Deserialize, Serialize};
+use worker::decode::{header_of_made, refusal};
 use worker::files::Content;
 use worker::generation::Step;
 use worker::marks::marked;
@@ -43,45 +48,79 @@ impl Run<'_> {
         let size = size.and_then(parse).unwrap_or(SIZE);
         let sources: Vec<image::Source> = assets.iter().map(source).collect();
         // Memory is reserved before the files are loaded, so that jobs that wait for memory hold
-        // nothing.
-        let memory = self.task_run.generator.worker.pixels.reserve(image::memory_bytes(size, &sources)).await;
-        let mut files = Vec::with_capacity(assets.len());
+        // nothing. The decoder has copies of them.
+        let copied: u64 = sources.iter().map(|source| source.file_bytes).sum();
+        let bytes = copied + image::memory_bytes(size, &sources);
+        let memory = self.task_run.generator.worker.pixels.reserve(bytes).await;
+        let (mut files, mut roles) = (Vec::with_capacity(assets.len()), Vec::with_capacity(assets.len()));
         for (index, asset) in assets.iter().enumerate() {
-            files.push((self.file(index, asset).await?, self.request.references[index].role));
+            files.push(self.file(index, asset).await?);
+            roles.push(self.request.references[index].role);
         }
         let words = self.request.caption.as_ref().unwrap_or(&self.request.prompt);
-        let (prompt, model) = (words.clone(), model.name.clone());
-        let operation = match self.task_run.job.operation {
-            JobOperation::Generate | JobOperation::Action => image::Operation::Generate,
-            JobOperation::Edit => image::Operation::Edit,
-            JobOperation::Variations => image::Operation::Variation,
-        };
-        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let origins: Vec<Option<Origin>> = assets.iter().map(|asset| asset.origin).collect();
-        let origin = origin::of_output(Work::Draw, &origins);
+        let origin = origin::of_output(origin::Work::Draw, &origins);
         let packet = self.task_run.generator.worker.marks.packet(origin, &[]);
-        let (place, places) = (output.position.unsigned_abs(), number(self.request.targets.len()));
-        let drawing = memory.run(move || {
-            let references: Vec<image::Reference<'_>> =
-                files.iter().map(|(bytes, role)| image::Reference { bytes, role: *role }).collect();
-            let brief = image::Brief {
-                prompt: &prompt,
-                size,
-                references: &references,
-                model: &model,
-                operation,
-                output: place,
-                outputs: places,
-            };
-            image::draw(&brief).map(|file| Content::new(marked(file, packet.as_deref())))
+        let work = Draw {
+            prompt: words.clone(),
+            size: (size.width, size.height),
+            roles,
+            model: model.name.clone(),
+            operation: self.task_run.job.operation,
+            output: output.position.unsigned_abs(),
+            outputs: u32::try_from(self.request.targets.len()).unwrap_or(u32::MAX),
+        };
+        let order = Order::new(self.task_run.job.account.as_str(), work, files);
+        let drawing = memory.decode(order, move |_, made| {
+            let made = made.into_iter().next().unwrap_or_default();
+            let header = header_of_made(&made)?;
+            Ok::<_, Error>((header, Content::new(marked(made, packet.as_deref()))))
         });
         match drawing.await? {
-            Ok(content) => {
-                let content = content.into();
-                Ok(GeneratedImage { content, format: Format::Png, width: size.width, height: size.height, origin })
+            Ok(made) => {
+                let (Header { format, width, height, .. }, content) = made?;
+                Ok(GeneratedImage { content: content.into(), format, width, height, origin })
             }
-            Err(image::Error::Encode(error)) => Err(Error::Raster(error.into()).into()),
-            Err(error) => Err(Failure::new(FailureCode::ActionInputInvalid, error.to_string()).into()),
+            Err(why) => Err(Failure::new(FailureCode::ActionInputInvalid, why).into()),
+        }
+    }
+}
+
+/// A frame, as a decoder draws it: the members of an [`image::Brief`].
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Draw {
+    prompt: String,
+    size: (u32, u32),
+    /// The roles of the references, whose files come in the same order.
+    roles: Vec<Option<Role>>,
+    model: String,
+    operation: JobOperation,
+    output: u32,
+    outputs: u32,
+}
+
+impl Work for Draw {
+    const NAME: &'static str = "draw";
+
+    fn run(self, files: &[Bytes], _: &mut dyn FnMut(u32)) -> Made {
+        let references = files.iter().zip(&self.roles).map(|(bytes, role)| image::Reference { bytes, role: *role });
+        let brief = image::Brief {
+            prompt: &self.prompt,
+            size: Size::new(self.size.0, self.size.1),
+            references: &references.collect::<Vec<_>>(),
+            model: &self.model,
+            operation: match self.operation {
+                JobOperation::Generate | JobOperation::Action => image::Operation::Generate,
+                JobOperation::Edit => image::Operation::Edit,
+                JobOperation::Variations => image::Operation::Variation,
+            },
+            output: self.output,
+            outputs: self.outputs,
+        };
+        match image::draw(&brief) {
+            Ok(made) => Ok(vec![made]),
+            Err(image::Error::Encode(error)) => Err(refusal(error)),
+            Err(error) => Err(Refusal::Input(error.to_string())),
         }
     }
 }

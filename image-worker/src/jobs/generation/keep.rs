@@ -1,12 +1,14 @@
 //! Verifies results and makes them durable.
 
 use db::jobs::outputs::{self, JobOutput};
+use decoder::Order;
 use domain::id::AssetId;
 use domain::job::Placement;
 use domain::job::{Failure, FailureCode};
 use domain::origin::{self, DigitalSourceType, Work};
 use providers::Artifact;
 use raster::Format;
+use worker::decode::Check;
 use worker::files::{CleanContent, Content};
 use worker::marks::marked;
 use worker::{Error, Interrupt};
@@ -36,14 +38,16 @@ impl Run<'_> {
     /// Decodes a result completely, once there is memory for its pixels. An image that passes can
     /// be used as an input afterwards. Private metadata is removed, except from an image with a
     /// C2PA manifest, which a change of the file would break.
-    pub(super) async fn decoded(&self, artifact: Artifact) -> Result<GeneratedImage, Failure> {
-        let header = raster::probe(&artifact.bytes).map_err(|_| no_image())?;
+    pub(super) async fn decoded(&self, artifact: Artifact) -> Result<Result<GeneratedImage, Failure>, Error> {
+        let Ok(header) = raster::probe(&artifact.bytes) else { return Ok(Err(no_image())) };
         let bytes = artifact.bytes;
         let worker = &self.task_run.generator.worker;
         let origin = origin::of_output(Work::of_model(self.task_run.job.operation), &[]);
         let (marks, rule) = (worker.marks, worker.upload_metadata);
-        let looking = worker.pixels.run(header.decoded_bytes(), move || {
-            raster::decode(&bytes).ok()?;
+        let memory = worker.pixels.reserve(bytes.len() as u64 + header.decoded_bytes()).await;
+        let order = Order::new(self.task_run.job.account.as_str(), Check, vec![bytes]);
+        let looking = memory.decode(order, move |files, _| {
+            let bytes = files[0].clone();
             // A mark or the removal of metadata would break a signature.
             let content = if raster::metadata::has_manifest(&bytes) {
                 Content::new(bytes).into()
@@ -54,14 +58,9 @@ impl Run<'_> {
             let header = raster::probe(&content.content.bytes).ok()?;
             Some((content, header))
         });
-        // A codec that panics on an image would panic again.
-        let looked_at = looking.await.map_err(|panicked| {
-            tracing::error!(error = &panicked as &dyn std::error::Error, "a codec panicked while decoding a result");
-            no_image()
-        })?;
-        let (content, header) = looked_at.ok_or_else(no_image)?;
+        let Some((content, header)) = looking.await?.ok().flatten() else { return Ok(Err(no_image())) };
         let raster::Header { format, width, height, .. } = header;
-        Ok(GeneratedImage { content, format, width, height, origin })
+        Ok(Ok(GeneratedImage { content, format, width, height, origin }))
     }
 
     /// Stores the image of an output and records it. Failures of the store or the database are

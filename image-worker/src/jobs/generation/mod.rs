@@ -2,7 +2,7 @@
 //! visible together when all are terminal (docs/reference/images.md#several-outputs).
 //!
 //! **Mechanism.** One run of the task advances every output by one step ([`steps`]), all concurrently: at a provider
-//! ([`worker::generation`]), or in this process ([`embedded`]). Results are verified and stored ([`keep`]), and failures are
+//! ([`worker::generation`]), or in a decoder ([`embedded`]). Results are verified and stored ([`keep`]), and failures are
 //! recorded. When every output is terminal, one transaction completes the job ([`end`]).
 
 mod embedded;
@@ -17,6 +17,8 @@ use domain::message::TaskKind;
 use taskqueue::{Decision, Handler, HandlerResult, Lease, Task};
 use worker::generation::{Generator, TaskRun};
 use worker::{Error, Interrupt, TakenUp, wait_out};
+
+pub(crate) use embedded::Draw;
 
 /// The task handler for image jobs.
 #[derive(Clone)]

@@ -33,7 +33,8 @@ impl Run<'_> {
             let refuse = |why: String| unusable(&reference.handle, why);
             let file = self.file(index, asset).await?;
             let header = raster::probe(&file).map_err(|error| refuse(error.to_string()))?;
-            let fitting = fitted(&self.task_run.generator.worker.pixels, file, &header, bytes_max);
+            let (pixels, account) = (&self.task_run.generator.worker.pixels, &self.task_run.job.account);
+            let fitting = fitted(pixels, account, file, &header, bytes_max);
             let (bytes, format) = self.task_run.unless_canceled(fitting).await??.map_err(refuse)?;
             images.push(OrderImage { bytes, media_type: format.media_type(), role: reference.role });
         }

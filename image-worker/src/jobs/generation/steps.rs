@@ -34,10 +34,10 @@ impl GenerationKind for Run<'_> {
     }
 
     async fn take_in(&self, result: Incoming) -> Result<Result<GeneratedImage, Failure>, Interrupt> {
-        Ok(match result.whole().await {
-            Ok(artifact) => self.decoded(artifact).await,
-            Err(call_error) => Err(call_error.failure()),
-        })
+        match result.whole().await {
+            Ok(artifact) => Ok(self.decoded(artifact).await?),
+            Err(call_error) => Ok(Err(call_error.failure())),
+        }
     }
 
     /// Images have no progress to report.

@@ -1,11 +1,14 @@
 //! Foreign bytes as an image: detected from the bytes, decoded once, and matched across sizes.
 
 use bytes::Bytes;
+use decoder::{Made, Order, Refusal, Work};
 use domain::limits::FILE_NAME_MAX;
 use domain::origin::Origin;
 use raster::resize::{Plan, PlanError};
 use raster::{Bounds, Color, Fit, Format, Resize, Size};
+use serde::{Deserialize, Serialize};
 use url::Url;
+use worker::decode::refusal;
 use worker::files::CleanContent;
 use worker::marks::claimed_origin;
 use worker::{Error, Worker};
@@ -35,8 +38,8 @@ pub(super) struct ImportedImage {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Thumbnail(Vec<u8>);
 
-/// Detects and decodes a file, for which memory is reserved already. The inner error says what is wrong with it.
-pub(super) async fn read(worker: &Worker, bytes: Bytes) -> Result<Result<ImportedImage, String>, Error> {
+/// Detects and decodes a file of `account`, for which memory is reserved already. The inner error says what is wrong with it.
+pub(super) async fn read(worker: &Worker, account: &str, bytes: Bytes) -> Result<Result<ImportedImage, String>, Error> {
     let header = match raster::probe(&bytes) {
         Ok(header) => header,
         Err(error) => return Ok(Err(error.to_string())),
@@ -46,23 +49,29 @@ pub(super) async fn read(worker: &Worker, bytes: Bytes) -> Result<Result<Importe
         Err(error) => return Ok(Err(raster::Error::from(error).to_string())),
     };
     let rule = worker.upload_metadata;
-    let decoded = worker.pixels.run(memory_bytes, move || {
-        let thumbnail = thumbnail(&bytes, header.size()).map_err(|error| error.to_string())?;
-        let origin = claimed_origin(&bytes);
-        let content = CleanContent::new(bytes, rule).map_err(|error| error.to_string())?;
+    let memory = worker.pixels.reserve(bytes.len() as u64 + memory_bytes).await;
+    let read = memory.decode(Order::new(account, Look, vec![bytes]), move |files, made| {
+        let origin = claimed_origin(&files[0]);
+        let content = CleanContent::new(files[0].clone(), rule).map_err(|error| error.to_string())?;
         // The orientation may be at another position now.
         let header = raster::probe(&content.content.bytes).map_err(|error| error.to_string())?;
+        let thumbnail = Thumbnail(made.into_iter().next().unwrap_or_default());
         Ok::<_, String>(ImportedImage { content, format: header.format, size: header.size(), origin, thumbnail })
     });
-    match decoded.await {
-        Ok(read) => Ok(read),
-        Err(panicked) => {
-            tracing::error!(
-                error = &panicked as &dyn std::error::Error,
-                "the engine panicked while processing an image"
-            );
-            Ok(Err("the image could not be processed".to_owned()))
-        }
+    Ok(read.await?.flatten())
+}
+
+/// Makes the pixels of the thumbnail of an image, as a decoder does.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Look;
+
+impl Work for Look {
+    const NAME: &'static str = "thumbnail";
+
+    fn run(self, files: &[Bytes], _: &mut dyn FnMut(u32)) -> Made {
+        let header = raster::probe(&files[0]).map_err(|error| Refusal::Input(error.to_string()))?;
+        let Thumbnail(pixels) = thumbnail(&files[0], header.size()).map_err(refusal)?;
+        Ok(vec![pixels])
     }
 }
 

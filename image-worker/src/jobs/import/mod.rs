@@ -26,6 +26,8 @@ use service::shares::Shares;
 use taskqueue::{Decision, Handler, Lease, Task};
 use worker::{Error, TRANSACTION_TRIES, Worker, wait_out};
 
+pub(crate) use self::image::Look;
+
 use self::files::FilePermits;
 use self::gather::{Gathered, gather};
 use self::place::{Ended, conclude};
@@ -72,7 +74,7 @@ impl Handler for Imports {
 async fn run(worker: &Worker, files: &Shares, task: &Task, lease: &Lease) -> Result<Decision, Error> {
     let Some(import) = load(worker, task).await? else { return worker.settle(task, lease).await };
     let permits = FilePermits::enter(files).await;
-    let gathered = gather(worker, permits, &import.request, lease).await?;
+    let gathered = gather(worker, &task.fairness_key, permits, &import.request, lease).await?;
     taskqueue::failpoint!("import.gathered");
     end(worker, task, lease, &import, &gathered).await
 }

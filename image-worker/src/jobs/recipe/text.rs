@@ -127,7 +127,7 @@ impl Step<'_> {
             let refuse = |why: String| unusable(&handle, why);
             let file = self.worker.get(asset.blob_key).await?.ok_or_else(|| unusable(&handle, "it is gone"))?;
             let header = raster::probe(&file).map_err(|error| refuse(error.to_string()))?;
-            let fitting = fitted(&self.worker.pixels, file, &header, capabilities.image_bytes_max);
+            let fitting = fitted(&self.worker.pixels, &self.run.account, file, &header, capabilities.image_bytes_max);
             let (bytes, format) = unless_canceled(self.lease, fitting).await??.map_err(refuse)?;
             images.push(OrderImage { bytes, media_type: format.media_type(), role: None });
         }

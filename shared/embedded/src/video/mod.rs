@@ -92,9 +92,6 @@ pub enum Error {
     Image { which: Which, source: DecodeError },
     #[error("the encoder failed")]
     Encoder(#[from] EncoderError),
-    /// The caller canceled the video.
-    #[error("encoding was canceled")]
-    Canceled,
 }
 
 impl Brief {
@@ -162,17 +159,16 @@ fn frame_size(ratio: &str, resolution: &str) -> Option<Size> {
     Some(if across >= down { Size::new(long, short) } else { Size::new(short, long) })
 }
 
-/// Makes a video and returns the bytes of its MP4 file. `is_wanted` is called before each frame,
-/// and cancels the work by returning `false`.
+/// Makes a video and returns the bytes of its MP4 file. `before_frame` is called before each frame.
 ///
 /// # Errors
 ///
-/// Any [`Error`] except `Shape`; `Canceled` if `is_wanted` returned `false`.
-pub fn render(brief: &Brief, is_wanted: impl Fn() -> bool) -> Result<Vec<u8>, Error> {
+/// Any [`Error`] except `Shape`.
+pub fn render(brief: &Brief, mut before_frame: impl FnMut()) -> Result<Vec<u8>, Error> {
     let mut scene = Scene::new(brief, brief.frame_count())?;
     for quantizer in h264::QUANTIZERS {
         let is_coarsest = Some(&quantizer) == h264::QUANTIZERS.last();
-        if let Some(track) = encode(brief, &mut scene, quantizer, is_coarsest, &is_wanted)? {
+        if let Some(track) = encode(brief, &mut scene, quantizer, is_coarsest, &mut before_frame)? {
             return track.into_file().ok_or(Error::Encoder(EncoderError::NoParameters));
         }
     }
@@ -186,16 +182,14 @@ fn encode(
     scene: &mut Scene,
     quantizer: u8,
     may_be_large: bool,
-    is_wanted: &impl Fn() -> bool,
+    before_frame: &mut impl FnMut(),
 ) -> Result<Option<mp4::Track>, Error> {
     let mut encoder = h264::Encoder::new(brief.size, FRAMES_PER_SECOND, quantizer)?;
     let mut image = frame(brief.size, Color::WHITE);
     let mut planes = Planes::new(brief.size).ok_or(Error::Shape)?;
     let mut track = mp4::Track::new(brief.size, FRAMES_PER_SECOND);
     for index in 0..brief.frame_count() {
-        if !is_wanted() {
-            return Err(Error::Canceled);
-        }
+        before_frame();
         scene.paint(index, &mut image);
         planes.fill(&image);
         encoder.encode(&planes, index, &mut track)?;

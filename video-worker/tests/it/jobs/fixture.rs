@@ -173,7 +173,7 @@ impl VideoFixture {
             cache: cache::Cache::connect(&testkit::redis_url(), &testkit::redis_prefix()).expect("a URL"),
             waker: Waker::new().0,
             reviews: Default::default(),
-            pixels: Pixels::new(1, 1 << 30),
+            pixels: Pixels::new(1, 1 << 30, env!("CARGO_BIN_EXE_canvas-video-worker")),
             egress: egress::Client::new(self.egress()).expect("has roots"),
             public_url: PUBLIC_URL.into(),
             windows: WINDOWS,

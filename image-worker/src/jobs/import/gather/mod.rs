@@ -104,6 +104,7 @@ pub(super) struct Brought {
 /// stored.
 pub(super) async fn gather(
     worker: &Worker,
+    account: &str,
     permits: FilePermits,
     request: &Request,
     lease: &Lease,
@@ -114,13 +115,13 @@ pub(super) async fn gather(
         return Ok(failed(request, FailureKind::Unprocessable, "is not a valid URL"));
     };
     let gathered = match request {
-        Request::Image { .. } => image(worker, request, &parsed, lease, &budget).await?,
+        Request::Image { .. } => image(worker, account, request, &parsed, lease, &budget).await?,
         Request::Product { selector, .. } => {
             let page = budget.download(worker, &parsed, PAGE).await;
             match page {
                 Ok(page) => {
                     let wanted = (url.as_str(), selector.as_deref());
-                    product(worker, permits, request, wanted, page, lease, &budget).await?
+                    product((worker, account), permits, request, wanted, page, lease, &budget).await?
                 }
                 Err(error) => download_failed(request, error),
             }
@@ -145,6 +146,7 @@ fn download_failed(request: &Request, error: DownloadError) -> Gathered {
 
 async fn image(
     worker: &Worker,
+    account: &str,
     request: &Request,
     url: &Url,
     lease: &Lease,
@@ -159,7 +161,7 @@ async fn image(
         Err(error) => return Ok(download_failed(request, error)),
     };
     // The decoding may have to wait for memory and a thread.
-    let Ok(read) = timeout_at(budget.deadline, image::read(worker, file.bytes)).await else {
+    let Ok(read) = timeout_at(budget.deadline, image::read(worker, account, file.bytes)).await else {
         return Ok(failed(request, FailureKind::Timeout, "took too long"));
     };
     match read? {
@@ -172,7 +174,7 @@ async fn image(
 }
 
 async fn product(
-    worker: &Worker,
+    (worker, account): (&Worker, &str),
     permits: FilePermits,
     request: &Request,
     (url, selector): (&str, Option<&str>),
@@ -201,7 +203,7 @@ async fn product(
     };
     Ok(match chosen {
         Ok(Choice { images, evidence, mut skipped }) => {
-            let found = select(worker, permits, &file.url, images, lease, budget).await?;
+            let found = select((worker, account), permits, &file.url, images, lease, budget).await?;
             let Some(found) = found else { return Ok(Gathered::Stale) };
             found.skips.into_iter().for_each(|(reason, count)| *skipped.entry(reason).or_default() += count);
             let discovery = discovery(skipped, found.limited);
@@ -251,7 +253,7 @@ struct Selection {
 /// Fetches images in order until there are enough; `None` when the lease is lost. Looks for one more than a pack holds, so that
 /// `limited` is correct.
 async fn select(
-    worker: &Worker,
+    (worker, account): (&Worker, &str),
     permits: FilePermits,
     page: &Url,
     images: Vec<Vec<Url>>,
@@ -261,7 +263,7 @@ async fn select(
     let count = images.len();
     let mut selection = Selection { brought: Vec::new(), skips: Skips::new(), limited: count > PACK_CANDIDATES_MAX };
     let wanted = images.into_iter().take(PACK_CANDIDATES_MAX);
-    let fetch = |files, permit| async move { (first(worker, page, files, budget).await, permit) };
+    let fetch = |files, permit| async move { (first(worker, account, page, files, budget).await, permit) };
     let fetched = permits.fetched(wanted, fetch);
     let mut fetched = std::pin::pin!(fetched);
     loop {
@@ -322,7 +324,7 @@ enum Fetched {
 }
 
 /// The first of an image's files that is usable. One broken image of many does not fail the others.
-async fn first(worker: &Worker, page: &Url, files: Vec<Url>, budget: &Budget) -> Result<Fetched, Error> {
+async fn first(worker: &Worker, account: &str, page: &Url, files: Vec<Url>, budget: &Budget) -> Result<Fetched, Error> {
     // The file that comes closest to an image tells why there is none.
     let mut reason = SkipReason::Unreachable;
     for url in files {
@@ -334,7 +336,7 @@ async fn first(worker: &Worker, page: &Url, files: Vec<Url>, budget: &Budget) ->
             Err(_) if Instant::now() >= budget.deadline => return Ok(Fetched::OverBudget),
             Err(_) => continue,
         };
-        let read = if file.truncated { None } else { image::read(worker, file.bytes).await?.ok() };
+        let read = if file.truncated { None } else { image::read(worker, account, file.bytes).await?.ok() };
         match read {
             Some(ImportedImage { size: Size { width, height }, .. }) if width.min(height) < PACK_SIDE_MIN => {
                 reason = SkipReason::TooSmall;

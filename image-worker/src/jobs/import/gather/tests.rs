@@ -1,5 +1,7 @@
 //! Fetches the images of a gallery from a shop on the loopback interface.
 
+use std::path::PathBuf;
+
 use db::jobs::Windows;
 use domain::asset::UploadMetadata;
 use egress::{AllowList, Client, ClientConfig, Guard};
@@ -38,6 +40,12 @@ async fn shop() -> Receiver {
     shop
 }
 
+/// The image-worker, which is built with its tests and lies one directory above them.
+fn program() -> PathBuf {
+    let test = std::env::current_exe().expect("is a file");
+    test.ancestors().nth(2).expect("a directory").join(crate::NAME)
+}
+
 /// A worker that can reach the shop. Fetching uses neither the database nor the store.
 fn worker(shop: &Receiver) -> Worker {
     let guard = Guard::new(AllowList::parse(&shop.authority()).expect("a list"));
@@ -49,7 +57,7 @@ fn worker(shop: &Receiver) -> Worker {
         cache: cache::Cache::connect("redis://127.0.0.1:9/0", "test").expect("a URL"),
         waker: Waker::new().0,
         reviews: Default::default(),
-        pixels: Pixels::new(1, 1 << 28),
+        pixels: Pixels::new(1, 1 << 28, program()),
         egress: Client::new(config).expect("a client"),
         public_url: "https://canvas.example".into(),
         windows: WINDOWS,
@@ -74,7 +82,7 @@ async fn the_first_file_that_is_an_image_is_taken() {
     let worker = worker(&shop);
     let budget = Budget::new(PATIENCE, IMPORT_BYTES_MAX);
     let files = urls(&shop, &["/absent", "/text", "/broken", "/small.png", "/a.png", "/silent"]);
-    let fetched = first(&worker, &page(), files, &budget).await.expect("fetches");
+    let fetched = first(&worker, "me", &page(), files, &budget).await.expect("fetches");
     let Fetched::Image(url, image) = fetched else { panic!("{fetched:?}") };
     assert_eq!((url.path(), image.size), ("/a.png", Size::new(200, 200)));
     for (paths, expected) in [
@@ -82,7 +90,7 @@ async fn the_first_file_that_is_an_image_is_taken() {
         (&["/absent", "/text", "/broken"], SkipReason::Unusable),
         (&["/text", "/small.png", "/absent", "/text"], SkipReason::TooSmall),
     ] {
-        let none = first(&worker, &page(), urls(&shop, paths), &budget).await.expect("fetches");
+        let none = first(&worker, "me", &page(), urls(&shop, paths), &budget).await.expect("fetches");
         assert!(matches!(none, Fetched::Nothing(reason) if reason == expected), "{paths:?}: {none:?}");
     }
 }
@@ -93,12 +101,12 @@ async fn what_the_deadline_cuts_off_is_distinguished_from_what_is_no_image() {
     let worker = worker(&shop);
     for path in ["/silent", "/dripping"] {
         let soon = Budget::new(Duration::from_millis(200), IMPORT_BYTES_MAX);
-        let cut = first(&worker, &page(), urls(&shop, &[path, "/a.png"]), &soon).await.expect("fetches");
+        let cut = first(&worker, "me", &page(), urls(&shop, &[path, "/a.png"]), &soon).await.expect("fetches");
         assert!(matches!(cut, Fetched::OverBudget), "{path}: {cut:?}");
         assert!(Instant::now() >= soon.deadline - Duration::from_millis(1), "{path}");
     }
     let over = Budget::new(Duration::ZERO, IMPORT_BYTES_MAX);
-    let late = first(&worker, &page(), urls(&shop, &["/a.png"]), &over).await.expect("fetches");
+    let late = first(&worker, "me", &page(), urls(&shop, &["/a.png"]), &over).await.expect("fetches");
     assert!(matches!(late, Fetched::OverBudget), "{late:?}");
 }
 
@@ -109,17 +117,17 @@ async fn the_bytes_of_an_import_are_counted_over_all_files() {
     let size = png(200).len() as u64;
     for (bytes, enough) in [(2 * size - 1, false), (2 * size, true), (2 * size + 1, true)] {
         let budget = Budget::new(PATIENCE, bytes);
-        let fetch = async || first(&worker, &page(), urls(&shop, &["/a.png"]), &budget).await.expect("fetches");
+        let fetch = async || first(&worker, "me", &page(), urls(&shop, &["/a.png"]), &budget).await.expect("fetches");
         assert!(matches!(fetch().await, Fetched::Image(..)));
         assert_eq!(matches!(fetch().await, Fetched::Image(..)), enough, "{bytes}");
     }
     // What breaks off or is no image counts too.
     let budget = Budget::new(PATIENCE, size);
     let files = urls(&shop, &["/text", "/broken", "/a.png"]);
-    let none = first(&worker, &page(), files, &budget).await.expect("fetches");
+    let none = first(&worker, "me", &page(), files, &budget).await.expect("fetches");
     assert!(matches!(none, Fetched::OverBudget), "{none:?}");
     let asked = shop.requests().len();
-    let late = first(&worker, &page(), urls(&shop, &["/a.png"]), &budget).await.expect("fetches");
+    let late = first(&worker, "me", &page(), urls(&shop, &["/a.png"]), &budget).await.expect("fetches");
     assert!(matches!(late, Fetched::OverBudget), "{late:?}");
     assert_eq!(shop.requests().len(), asked, "nothing more is asked for");
 }
@@ -130,7 +138,7 @@ async fn a_server_that_sends_too_slowly_is_dropped_and_the_next_file_is_taken() 
     let worker = worker(&shop);
     let (budget, began) = (Budget::new(PATIENCE, IMPORT_BYTES_MAX), Instant::now());
     let page = page();
-    let fetch = |path| first(&worker, &page, urls(&shop, &[path, "/a.png"]), &budget);
+    let fetch = |path| first(&worker, "me", &page, urls(&shop, &[path, "/a.png"]), &budget);
     let fetched = futures_util::future::join_all(["/silent", "/dripping"].map(fetch)).await;
     for fetched in fetched {
         assert!(matches!(fetched, Ok(Fetched::Image(..))), "{fetched:?}");

@@ -1,0 +1,247 @@
+//! What a decoder gives up, and the limits that its parent sets.
+
+use serde::{Deserialize, Serialize};
+
+/// The parts of the confinement that the kernel has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confinement {
+    /// Landlock (Linux 5.13): no path can be opened, no TCP port reached, no other process signaled.
+    pub landlock: bool,
+    /// seccomp with filters (Linux 3.5): system calls other than those for memory, the socket and the end are refused.
+    pub seccomp: bool,
+}
+
+#[cfg(target_os = "linux")]
+pub(crate) use linux::{confine, limit, processor_time};
+#[cfg(not(target_os = "linux"))]
+pub(crate) use other::{confine, limit, processor_time};
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::collections::BTreeMap;
+    use std::io::{Error, Result};
+    use std::mem::MaybeUninit;
+    use std::time::Duration;
+
+    use landlock::{ABI, Access, AccessFs, AccessNet, Ruleset, RulesetAttr, RulesetError, RulesetStatus, Scope};
+    use seccompiler::{
+        BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    };
+
+    use super::Confinement;
+
+    /// Size of the stack in bytes, that of the threads of the service (`service::stack`).
+    const STACK_BYTES: u64 = 4 << 20;
+
+    /// Gives up everything but memory, processor time and the socket that is standard input. Parts that the kernel does not
+    /// have are left out.
+    ///
+    /// # Errors
+    ///
+    /// If a part fails that every kernel has.
+    pub(crate) fn confine() -> Result<Confinement> {
+        // What the parent opened without `O_CLOEXEC`. Kernels before 5.9 lack the call, and Rust opens nothing so.
+        // SAFETY: nothing in this process uses a descriptor beyond the first three.
+        unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
+        prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong)?;
+        // Neither core dumps, which would have pixels, nor debuggers.
+        prctl(libc::PR_SET_DUMPABLE, 0)?;
+        prctl(libc::PR_SET_NO_NEW_PRIVS, 1)?;
+        let landlock = landlock().is_ok_and(|is_enforced| is_enforced);
+        for (resource, value) in [
+            (libc::RLIMIT_CORE, 0),
+            (libc::RLIMIT_FSIZE, 0),
+            (libc::RLIMIT_NPROC, 0),
+            (libc::RLIMIT_STACK, STACK_BYTES),
+            // No further descriptors. The socket and the two of `/dev/null` stay.
+            (libc::RLIMIT_NOFILE, 0),
+        ] {
+            let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
+            // SAFETY: the structure is valid for reads.
+            if unsafe { libc::setrlimit(resource, &limit) } != 0 {
+                return Err(Error::last_os_error());
+            }
+        }
+        Ok(Confinement { landlock, seccomp: seccomp().is_ok() })
+    }
+
+    fn prctl(option: libc::c_int, argument: libc::c_ulong) -> Result<()> {
+        const NONE: libc::c_ulong = 0;
+        // SAFETY: the options take numbers only.
+        match unsafe { libc::prctl(option, argument, NONE, NONE, NONE) } {
+            0 => Ok(()),
+            _ => Err(Error::last_os_error()),
+        }
+    }
+
+    /// Applies a ruleset without rules, which permits nothing. Returns whether the kernel enforces any of it.
+    pub(super) fn landlock() -> std::result::Result<bool, RulesetError> {
+        let abi = ABI::V6;
+        let ruleset = Ruleset::default()
+            .handle_access(AccessFs::from_all(abi))?
+            .handle_access(AccessNet::from_all(abi))?
+            .scope(Scope::from_all(abi))?;
+        Ok(ruleset.create()?.restrict_self()?.ruleset != RulesetStatus::NotEnforced)
+    }
+
+    /// Applies the list of permitted system calls. Others fail with `EPERM`, so that a library that asks for the number of
+    /// processors goes on without it.
+    pub(super) fn seccomp() -> std::result::Result<(), seccompiler::Error> {
+        let always = [
+            // The socket.
+            libc::SYS_read,
+            libc::SYS_write,
+            // Memory.
+            libc::SYS_brk,
+            libc::SYS_madvise,
+            libc::SYS_mremap,
+            libc::SYS_munmap,
+            // Time, random numbers of hash maps, locks.
+            libc::SYS_clock_gettime,
+            libc::SYS_futex,
+            libc::SYS_getrandom,
+            // Panics, aborts, and the end.
+            libc::SYS_close,
+            libc::SYS_exit,
+            libc::SYS_exit_group,
+            libc::SYS_getpid,
+            libc::SYS_gettid,
+            libc::SYS_restart_syscall,
+            libc::SYS_rt_sigaction,
+            libc::SYS_rt_sigprocmask,
+            libc::SYS_rt_sigreturn,
+            libc::SYS_sigaltstack,
+        ];
+        // No new code.
+        let no_code = SeccompCmpOp::MaskedEq(libc::PROT_EXEC as u64);
+        // A signal to itself, which is how a process aborts.
+        let itself = u64::from(std::process::id());
+        let under_condition = [
+            (libc::SYS_mmap, 2, no_code.clone(), 0),
+            (libc::SYS_mprotect, 2, no_code, 0),
+            (libc::SYS_tgkill, 0, SeccompCmpOp::Eq, itself),
+        ];
+        let mut rules: BTreeMap<i64, Vec<SeccompRule>> = always.into_iter().map(|call| (call, Vec::new())).collect();
+        for (call, argument, comparison, value) in under_condition {
+            let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, comparison, value)?;
+            rules.insert(call, vec![SeccompRule::new(vec![condition])?]);
+        }
+        let refused = SeccompAction::Errno(libc::EPERM as u32);
+        let filter = SeccompFilter::new(rules, refused, SeccompAction::Allow, std::env::consts::ARCH.try_into()?)?;
+        seccompiler::apply_filter(&BpfProgram::try_from(filter)?)
+    }
+
+    /// Sets how many bytes a child may allocate, and how much processor time it may have used when the kernel ends it with
+    /// `SIGXCPU`. The time is rounded up to seconds.
+    pub(crate) fn limit(pid: u32, memory_bytes: u64, time: Duration) -> Result<()> {
+        for (resource, value) in
+            [(libc::RLIMIT_DATA, memory_bytes), (libc::RLIMIT_CPU, time.as_secs() + u64::from(time.subsec_nanos() > 0))]
+        {
+            let limit = libc::rlimit { rlim_cur: value, rlim_max: libc::RLIM_INFINITY };
+            // SAFETY: the structure is valid for reads, and the old limit is not asked for. A decoder cannot change its limits,
+            // for which there is no permitted system call.
+            if unsafe { libc::prlimit(pid.cast_signed(), resource, &limit, std::ptr::null_mut()) } != 0 {
+                return Err(Error::last_os_error());
+            }
+        }
+        Ok(())
+    }
+
+    /// The processor time that a child has used.
+    pub(crate) fn processor_time(pid: u32) -> Result<Duration> {
+        let (mut clock, mut time) = (0, MaybeUninit::<libc::timespec>::zeroed());
+        // SAFETY: both are valid for writes, and all zeros are a valid time.
+        let time = unsafe {
+            let failed = libc::clock_getcpuclockid(pid.cast_signed(), &mut clock);
+            if failed != 0 {
+                return Err(Error::from_raw_os_error(failed));
+            }
+            if libc::clock_gettime(clock, time.as_mut_ptr()) != 0 {
+                return Err(Error::last_os_error());
+            }
+            time.assume_init()
+        };
+        Ok(Duration::new(time.tv_sec.cast_unsigned(), time.tv_nsec as u32))
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use std::fs::File;
+        use std::io::ErrorKind;
+        use std::net::{TcpListener, TcpStream};
+
+        use super::*;
+
+        /// Runs `attempts` on a thread, to which confinement is limited.
+        fn on_a_thread<T: Send>(attempts: impl FnOnce() -> T + Send) -> T {
+            std::thread::scope(|scope| scope.spawn(attempts).join().expect("the thread ends"))
+        }
+
+        #[test]
+        fn landlock_alone_refuses_files_and_ports() {
+            let there = TcpListener::bind("127.0.0.1:0").expect("listens");
+            let address = there.local_addr().expect("has an address");
+            let program = std::env::current_exe().expect("is a file");
+            let (is_enforced, opened, connected) = on_a_thread(|| {
+                let is_enforced = landlock().expect("applies");
+                (is_enforced, File::open(&program), TcpStream::connect(address))
+            });
+            // Without Landlock, the file can be read.
+            assert_eq!(opened.err().map(|error| error.kind()), is_enforced.then_some(ErrorKind::PermissionDenied));
+            // Ports came with the fourth version of Landlock.
+            if let Err(error) = connected {
+                assert_eq!(error.kind(), ErrorKind::PermissionDenied);
+            }
+        }
+
+        #[test]
+        fn seccomp_alone_refuses_files_sockets_and_code() {
+            let program = std::env::current_exe().expect("is a file");
+            let code = || {
+                // SAFETY: a new mapping touches nothing that exists.
+                let page = unsafe {
+                    let access = libc::PROT_READ | libc::PROT_EXEC;
+                    libc::mmap(std::ptr::null_mut(), 4096, access, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)
+                };
+                if page == libc::MAP_FAILED { Err(Error::last_os_error()) } else { Ok(()) }
+            };
+            let attempts = || [File::open(&program).map(drop), TcpListener::bind("127.0.0.1:0").map(drop), code()];
+            let refused = on_a_thread(|| {
+                prctl(libc::PR_SET_NO_NEW_PRIVS, 1).expect("every kernel has it");
+                seccomp().expect("the kernel has it");
+                attempts()
+            });
+            for refused in refused {
+                assert_eq!(refused.map_err(|error| error.raw_os_error()), Err(Some(libc::EPERM)));
+            }
+        }
+
+        #[test]
+        fn the_time_of_a_process_grows() {
+            let own = std::process::id();
+            let before = processor_time(own).expect("is there");
+            while processor_time(own).expect("is there") < before + Duration::from_millis(5) {}
+        }
+    }
+}
+
+/// Systems for development: the processes are separate, and that is all.
+#[cfg(not(target_os = "linux"))]
+mod other {
+    use std::io::Result;
+    use std::time::Duration;
+
+    use super::Confinement;
+
+    pub(crate) fn confine() -> Result<Confinement> {
+        Ok(Confinement { landlock: false, seccomp: false })
+    }
+
+    pub(crate) fn limit(_: u32, _: u64, _: Duration) -> Result<()> {
+        Ok(())
+    }
+
+    pub(crate) fn processor_time(_: u32) -> Result<Duration> {
+        Ok(Duration::ZERO)
+    }
+}
