@@ -82,6 +82,10 @@ contract *args:
 campaign *args:
     tests/campaign "$@"
 
+# Attack a service and measure what innocent accounts notice (--only ROW,…; --short; --list)
+abuse *args:
+    tests/abuse "$@"
+
 # Remove guards one at a time and expect red tests (all unless named)
 mutants *args:
     tests/mutants/run "$@"

@@ -159,8 +159,13 @@ impl Call {
 
     /// Sends the request and returns the response with its body unread, for streams.
     pub async fn streamed(self) -> reqwest::Response {
-        let name = self.name;
-        self.request.send().await.unwrap_or_else(|error| panic!("{name} is not answered: {error:?}"))
+        let name = self.name.clone();
+        self.try_streamed().await.unwrap_or_else(|error| panic!("{name} is not answered: {error:?}"))
+    }
+
+    /// Like [`Self::streamed`], or the error of the transport.
+    pub async fn try_streamed(self) -> Result<reqwest::Response, reqwest::Error> {
+        self.request.send().await
     }
 
     /// Sends the request and returns the response, or the error of the transport.

@@ -34,6 +34,27 @@ pub fn scene(width: u32, height: u32, seed: u8) -> Vec<u8> {
     encoded(Bitmap::new(Size::new(width, height), Channels::Rgb, pixels), OutputFormat::Png)
 }
 
+/// A PNG of random pixels, which no encoding makes small: about `3 * side * side` bytes.
+pub fn noise_png(side: u32) -> Vec<u8> {
+    let mut state = unique() | 1;
+    let pixels = (0..side * side * 3).map(|_| {
+        // Xorshift64 (Marsaglia, Xorshift RNGs, 2003).
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32) as u8
+    });
+    encoded(Bitmap::new(Size::new(side, side), Channels::Rgb, pixels.collect()), OutputFormat::Png)
+}
+
+/// The same PNG with another unique comment, so that it is stored as another file.
+pub fn commented(png: &[u8]) -> Vec<u8> {
+    let mut file = png.to_vec();
+    // After the header: a signature of 8 bytes and a chunk of 25.
+    file.splice(33..33, chunk(b"tEXt", format!("n\0{}", unique()).as_bytes()));
+    file
+}
+
 /// A PNG with transparent pixels.
 pub fn transparent_png(width: u32, height: u32) -> Vec<u8> {
     let pixels = gradient(width, height, unique()).flat_map(|[r, g, b]| [r, g, b, r]).collect();
@@ -43,11 +64,7 @@ pub fn transparent_png(width: u32, height: u32) -> Vec<u8> {
 /// A PNG of one color, with a unique comment.
 pub fn plain_png(width: u32, height: u32, color: [u8; 3]) -> Vec<u8> {
     let pixels = color.repeat(width as usize * height as usize);
-    let mut file = encoded(Bitmap::new(Size::new(width, height), Channels::Rgb, pixels), OutputFormat::Png);
-    // After the header: a signature of 8 bytes and a chunk of 25.
-    let comment = chunk(b"tEXt", format!("n\0{}", unique()).as_bytes());
-    file.splice(33..33, comment);
-    file
+    commented(&encoded(Bitmap::new(Size::new(width, height), Channels::Rgb, pixels), OutputFormat::Png))
 }
 
 /// A JPEG whose EXIF data has this orientation, one of eight values.
@@ -162,6 +179,7 @@ mod tests {
         assert_eq!(size(&gif()), (1, 1));
         assert_eq!(size(&plain_png(9, 7, [1, 2, 3])), (9, 7));
         assert_ne!(plain_png(9, 7, [1, 2, 3]), plain_png(9, 7, [1, 2, 3]));
+        assert_eq!(size(&noise_png(9)), (9, 9));
         assert_eq!(size(&turned_jpeg(9, 7, 6)), (7, 9));
         assert_eq!(size(&broken_png(30_000, 3)), (30_000, 3));
         assert!(raster::decode(&gif()).is_ok());

@@ -20,6 +20,7 @@ mod client;
 pub mod collector;
 mod console;
 pub mod contract;
+pub mod figures;
 mod ground;
 pub mod images;
 pub mod load;

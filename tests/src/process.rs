@@ -27,20 +27,31 @@ pub(crate) struct Launch<'a> {
     pub(crate) log: PathBuf,
     /// A directory that becomes a disk of its own for this process, and its size as `mount` takes it.
     pub(crate) disk: Option<(&'a Path, &'a str)>,
+    /// A file that replaces `/etc/resolv.conf` for this process.
+    pub(crate) resolver: Option<PathBuf>,
 }
 
 /// Mounts an empty disk of size `$0` on directory `$1` and executes the remaining arguments. Separate namespaces make the disk
 /// invisible to other processes, need no root, and remove the disk when the process ends.
 const ON_A_DISK: &str = r#"mount -t tmpfs -o size="$0" tmpfs "$1" && shift && exec "$@""#;
 
+/// Replaces `/etc/resolv.conf` by `$0` in the same way and executes the arguments.
+const WITH_A_RESOLVER: &str = r#"mount --bind "$0" /etc/resolv.conf && exec "$@""#;
+
 impl Process {
     /// Starts the process and does not wait until it is ready.
     pub(crate) fn start(launch: Launch<'_>) -> Self {
-        let Launch { part, env, port, admin, log, disk } = launch;
+        let Launch { part, env, port, admin, log, disk, resolver } = launch;
         let file = File::options().create(true).append(true).open(&log).expect("opens the log of a part");
-        let mut command = match disk {
-            None => bare(served(part.0.binary())),
-            Some((directory, size)) => {
+        let mut command = match (disk, resolver) {
+            (None, None) => bare(served(part.0.binary())),
+            (None, Some(resolver)) => {
+                let mut command = bare("unshare");
+                command.args(["--map-root-user", "--mount", "sh", "-c", WITH_A_RESOLVER]).arg(resolver);
+                command.arg(served(part.0.binary()));
+                command
+            }
+            (Some((directory, size)), _) => {
                 let mut command = bare("unshare");
                 command.args(["--map-root-user", "--mount", "sh", "-c", ON_A_DISK, size]);
                 command.arg(directory).arg(served(part.0.binary()));
@@ -89,6 +100,11 @@ impl Process {
         self.signal("TERM");
         let part = self.part;
         wait_for(&format!("{part} to stop"), PATIENCE * 2, async || self.ended()).await
+    }
+
+    /// The process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// The maximum resident memory so far, in bytes (`VmHWM` of proc(5)).

@@ -22,6 +22,8 @@ const MASTER_KEYS: &str = "e2e:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
 /// The number of log lines of a process that a failed test shows.
 const LOG_TAIL: usize = 60;
+/// The configuration of the resolver in the directory of a stack with [`Builder::nameserver`].
+const RESOLVER: &str = "resolv.conf";
 /// The file in the directory of a shared stack that says that a test failed on it.
 const KEPT: &str = "kept";
 
@@ -36,6 +38,7 @@ pub struct Builder {
     services: Option<Urls>,
     networks: bool,
     disk: Option<String>,
+    nameserver: Option<String>,
     cold: bool,
 }
 
@@ -100,6 +103,12 @@ impl Builder {
         self
     }
 
+    /// Lets every process resolve names at this address of loopback. Not together with [`Self::disk`].
+    pub fn nameserver(mut self, address: &str) -> Self {
+        self.nameserver = Some(address.to_owned());
+        self
+    }
+
     /// Runs no migrations and does not wait for readiness.
     pub fn cold(mut self) -> Self {
         self.cold = true;
@@ -161,6 +170,7 @@ impl Stack {
             services: None,
             networks: false,
             disk: None,
+            nameserver: None,
             cold: false,
         }
     }
@@ -188,6 +198,10 @@ impl Stack {
             listeners.iter().find(|listener| listener.part == Part::GATEWAY).map_or(0, |listener| listener.api);
         let env = environment(&builder, &directory, &ground.seen_by_processes(), origin, receivers.as_ref());
         let site = Site { directory, services: ground.urls().clone(), env, listeners, receivers };
+        if let Some(address) = &builder.nameserver {
+            let config = format!("nameserver {address}\noptions timeout:5 attempts:2\n");
+            fs::write(site.directory.join(RESOLVER), config).expect("writes a configuration of the resolver");
+        }
         let stack =
             Self { site, ground, disk: builder.disk, processes: Mutex::default(), _reserved: reserved, visit: None };
         if !builder.cold {
@@ -367,6 +381,11 @@ impl Stack {
         wait_for(&format!("{part} to end"), PATIENCE * 2, async || self.with(part, Process::ended)).await
     }
 
+    /// The process id of a part.
+    pub fn process_id(&self, part: Part) -> u32 {
+        self.with(part, |process| process.id())
+    }
+
     /// The maximum resident memory of a part so far, in bytes.
     pub fn peak_resident(&self, part: Part) -> u64 {
         self.with(part, |process| process.peak_resident())
@@ -403,7 +422,8 @@ impl Stack {
         let log = self.log_file(part);
         let blobs = self.blobs();
         let disk = self.disk.as_deref().map(|size| (blobs.as_path(), size));
-        let process = Process::start(Launch { part, env: &env, port, admin, log, disk });
+        let resolver = Some(self.site.directory.join(RESOLVER)).filter(|file| file.exists());
+        let process = Process::start(Launch { part, env: &env, port, admin, log, disk, resolver });
         self.processes().insert(part, process);
     }
 

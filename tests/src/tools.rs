@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::{Client, Reply};
+use crate::{Call, Client, Reply};
 
 /// The protocol without sessions and handshake.
 pub const STATELESS: &str = "2026-07-28";
@@ -50,7 +50,12 @@ impl ToolResult {
 
 impl Client {
     /// Sends a request of the protocol.
-    pub async fn mcp(&self, version: &str, method: &str, mut params: Value) -> Reply {
+    pub async fn mcp(&self, version: &str, method: &str, params: Value) -> Reply {
+        self.mcp_call(version, method, params).attempt().await.expect("is answered")
+    }
+
+    /// A request of the protocol.
+    pub fn mcp_call(&self, version: &str, method: &str, mut params: Value) -> Call {
         let mut request = self.post("/mcp").header("accept", "application/json, text/event-stream");
         request = request.header("mcp-protocol-version", version);
         if version >= STATELESS {
@@ -69,7 +74,7 @@ impl Client {
             }
         }
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-        request.body("application/json", message.to_string()).attempt().await.expect("is answered")
+        request.body("application/json", message.to_string())
     }
 
     /// The result of a request of the protocol.
