@@ -33,7 +33,7 @@ const SOUND: [(&str, &str); 8] = [
 ];
 
 /// A wrong value of each variable. It stops every process, whether or not the process itself has a use for it.
-const WRONG: [(&str, &str); 62] = [
+const WRONG: [(&str, &str); 65] = [
     ("CANVAS_DATABASE_URL", ""),
     ("CANVAS_DATABASE_URL", "mysql://user:hunter2@localhost"),
     ("CANVAS_REDIS_URL", "hunter2:6379"),
@@ -56,7 +56,10 @@ const WRONG: [(&str, &str); 62] = [
     ("CANVAS_CONNECTIONS_PER_ADDRESS", "-1"),
     ("CANVAS_RATE_PER_MINUTE", "-1"),
     ("CANVAS_RATE_BURST", "4294967296"),
+    ("CANVAS_ACCOUNT_RATE_PER_MINUTE", "-1"),
+    ("CANVAS_ACCOUNT_RATE_BURST", "4294967296"),
     ("CANVAS_FAILED_AUTH_PER_MINUTE", "1.5"),
+    ("CANVAS_ACCOUNT_CPU_SECONDS", "1.5"),
     ("CANVAS_IDEMPOTENCY_DAYS", "0"),
     ("CANVAS_ACTIVE_JOBS", "0"),
     ("CANVAS_ACTIVE_IMPORTS", "0"),

@@ -5,7 +5,6 @@
 //! - [`clock`], [`random`], [`blocking`]: the only access to time, randomness and threads, enforced by clippy
 //!   (docs/architecture.md#rules);
 //! - [`account`]: on whose behalf a task works;
-//! - [`admission`]: limits on memory and on concurrent work for each key;
 //! - [`shares`]: what is held at once, shared fairly among accounts;
 //! - [`json`]: the memory that parsed JSON takes;
 //! - [`telemetry`], [`metrics`], [`probes`], and error texts by [`chain`](fn@chain): what operators see;
@@ -14,7 +13,6 @@
 //! It imports no other crate of the workspace.
 
 pub mod account;
-pub mod admission;
 pub mod blocking;
 mod chain;
 pub mod clock;
