@@ -59,7 +59,8 @@ async fn the_longer_an_answer_is_the_cheaper_is_its_coding() {
             ("gzip", Some("gzip")),
             ("gzip, deflate, br, zstd", Some("zstd")),
             ("br;q=0.1, gzip;q=0.5", Some("gzip")),
-            ("br, gzip;q=0.5", br.or(Some("gzip"))),
+            // Of a canvas and of a long answer, the forms that the gateway makes itself come first.
+            ("br, gzip;q=0.5", Some("gzip")),
             ("identity;q=0", None),
         ] {
             // Made, and then cached.
@@ -92,7 +93,7 @@ async fn a_compressed_canvas_is_the_one_of_its_revision() {
             let reply = reply.expect(200);
             assert_eq!(reply.header("etag"), Some(&*etag));
             let read: Value = serde_json::from_slice(&decoded(&reply)).expect("JSON");
-            assert_eq!(text(&read, "/title"), title);
+            assert_eq!(text(&read, "/canvas/title"), title);
         }
         user.get(&path).header("accept-encoding", "zstd").header("if-none-match", &etag).await.expect(304);
     }

@@ -79,7 +79,7 @@ async fn a_client_behind_a_trusted_proxy_has_its_part_of_the_requests_in_progres
     let open = async |client: &str| {
         let mut connection = connect(stack, [127, 0, 0, 2]).await;
         let head = format!(
-            "GET {API_ROOT}/events HTTP/1.1\r\nhost: e2e\r\nauthorization: Bearer {}\r\nx-forwarded-for: {client}\r\n\r\n",
+            "GET {API_ROOT}/events?runs=mine HTTP/1.1\r\nhost: e2e\r\nauthorization: Bearer {}\r\nx-forwarded-for: {client}\r\n\r\n",
             user.token
         );
         connection.write_all(head.as_bytes()).await.expect("sends");

@@ -182,7 +182,8 @@ async fn an_account_has_a_rate_over_all_of_its_tokens_and_sessions() {
 
 #[tokio::test]
 async fn a_console_five_agents_and_a_job_of_one_account_stay_below_a_quarter_of_the_default_rates() {
-    let stack = &Stack::without_workers().await;
+    let defaults = Stack::builder().env("CANVAS_RATE_PER_MINUTE", 1200).env("CANVAS_RATE_BURST", 200);
+    let stack = &defaults.shared().await;
     let account = stack.account().await;
     let person = stack.person(&account).await;
     let mut agents = Vec::new();
