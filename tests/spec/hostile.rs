@@ -476,7 +476,9 @@ async fn metadata_that_becomes_large_is_kept_as_text() {
     }
     let resident = stack.peak_resident(Part::GATEWAY);
     for canvas in &canvases {
-        user.apply(canvas, json!(vec![create.clone(); 15])).await;
+        for _ in 0..3 {
+            user.apply(canvas, json!(vec![create.clone(); 5])).await;
+        }
         user.get(&format!("/canvases/{canvas}/outline")).await.expect(200);
     }
     // A trial of two hundred copies, and a move of all nodes.

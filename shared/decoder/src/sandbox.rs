@@ -161,7 +161,8 @@ mod linux {
             }
             time.assume_init()
         };
-        Ok(Duration::new(time.tv_sec.cast_unsigned(), time.tv_nsec as u32))
+        // A library that shifts clocks may make it negative.
+        Ok(Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), time.tv_nsec.try_into().unwrap_or_default()))
     }
 
     #[cfg(test)]
