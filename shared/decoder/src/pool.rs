@@ -21,9 +21,15 @@ const TRIES: usize = 2;
 /// Number of orders after which a child is replaced, so that nothing that one of them left behind stays.
 const ORDERS_MAX: u32 = 256;
 
-/// Memory that a child may allocate in addition to what the work was granted, in bytes: its own, and the freed memory of
-/// earlier work that the allocator keeps.
+/// Memory that a child may allocate in addition to that of the work, in bytes: its own, and the freed memory of earlier work that
+/// the allocator keeps.
 const OWN_BYTES: u64 = 192 << 20;
+
+/// The bytes that a child may allocate for work that was granted `memory_bytes`: twice as much, because an encoder needs more than
+/// was estimated for an image that is all noise.
+fn memory_max(memory_bytes: u64) -> u64 {
+    memory_bytes.saturating_mul(2).saturating_add(OWN_BYTES)
+}
 
 /// Children of this program. Clones share them.
 #[derive(Clone, Debug)]
@@ -170,11 +176,12 @@ impl Pool {
         let _running = Running::begin(&self.0.children);
         let mut tries = 1;
         loop {
-            let mut child = self.take(&order.owner).map_err(Failure::Start)?;
+            let child = if tries == 1 { self.take(&order.owner) } else { self.start() };
+            let mut child = child.map_err(Failure::Start)?;
             leash.hold(Some(&child.process))?;
             let (pid, began) = (child.process.pid, Instant::now());
             let before = sandbox::processor_time(pid).map_err(Failure::Start)?;
-            let limits = sandbox::limit(pid, memory_bytes.saturating_add(OWN_BYTES), before + W::TIME_MAX);
+            let limits = sandbox::limit(pid, memory_max(memory_bytes), before + W::TIME_MAX);
             let reply = limits.and_then(|()| self.exchange(&mut child, &request, order, memory_bytes));
             // A child has one thread, so the time of a dead one was no longer than this.
             *spent +=
@@ -185,6 +192,11 @@ impl Pool {
                 Ok((Reply::Made, files)) => {
                     self.keep(&order.owner, child);
                     return Ok(Ok(files));
+                }
+                // What earlier orders left behind may be in the way, such as memory in pieces.
+                Ok((Reply::Refused(Refusal::Internal(message)), _)) if child.orders > 0 && tries < TRIES => {
+                    tracing::warn!(work = W::NAME, message, orders = child.orders, "a decoder is replaced");
+                    tries += 1;
                 }
                 Ok((Reply::Refused(refusal), _)) => {
                     self.keep(&order.owner, child);

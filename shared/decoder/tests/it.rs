@@ -95,10 +95,19 @@ fn files_go_to_a_decoder_and_come_back() {
 fn a_refusal_comes_back_and_the_decoder_goes_on() {
     let pool = pool();
     let before = id(&pool, "me");
-    for refusal in [Refusal::Input("truncated".into()), Refusal::Internal("no encoder".into())] {
-        assert_eq!(run(&pool, "me", Refuse(refusal.clone())).expect("is done"), Err(refusal));
-    }
+    let refusal = Refusal::Input("truncated".into());
+    assert_eq!(run(&pool, "me", Refuse(refusal.clone())).expect("is done"), Err(refusal));
     assert_eq!(id(&pool, "me"), before);
+}
+
+#[test]
+fn what_fails_in_a_decoder_that_has_worked_is_tried_in_a_new_one() {
+    let pool = pool();
+    let before = id(&pool, "me");
+    let refusal = Refusal::Internal("no memory".into());
+    assert_eq!(run(&pool, "me", Refuse(refusal.clone())).expect("is done"), Err(refusal), "it fails there as well");
+    assert_ne!(id(&pool, "me"), before);
+    until(|| (!runs(before)).then_some(()));
 }
 
 #[test]
@@ -214,12 +223,12 @@ fn the_processor_time_of_decoders_is_told() {
 }
 
 #[test]
-fn a_decoder_has_the_memory_that_is_granted_and_its_own() {
+fn a_decoder_has_twice_the_memory_that_is_granted_and_its_own() {
     const OWN: usize = 192 << 20;
     const GRANTED: usize = 256 << 20;
     let pool = pool();
     // The rest is what the program itself takes.
-    for (bytes, fits) in [(GRANTED, true), (GRANTED + OWN - (16 << 20), true), (GRANTED + OWN, false)] {
+    for (bytes, fits) in [(GRANTED, true), (2 * GRANTED + OWN - (16 << 20), true), (2 * GRANTED + OWN, false)] {
         let order = Order::new("me", Allocate(bytes), Vec::new());
         let outcome = pool.run(&order, GRANTED as u64, &Leash::default()).0.expect("is done");
         assert_eq!(outcome.is_ok(), fits, "{bytes}: {outcome:?}");

@@ -19,7 +19,11 @@ pub const NAMESERVER: &str = "127.0.0.253";
 /// Receivers of the victims (shop and webhooks) and of the attacker.
 const RECEIVERS: usize = 4;
 /// The defaults of an installation, which the harness of the tests changes (tests/src/stack.rs).
-const DEFAULTS: [(&str, &str); 2] = [("CANVAS_FAILED_AUTH_PER_MINUTE", "60"), ("CANVAS_DATABASE_CONNECTIONS", "16")];
+const DEFAULTS: [(&str, &str); 3] = [
+    ("CANVAS_CONNECTIONS_PER_ADDRESS", "256"),
+    ("CANVAS_FAILED_AUTH_PER_MINUTE", "60"),
+    ("CANVAS_DATABASE_CONNECTIONS", "16"),
+];
 
 /// How often an attacker saw something, and the first reason that it was given.
 #[derive(Clone, Debug, Default)]
