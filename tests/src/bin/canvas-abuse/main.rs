@@ -53,7 +53,7 @@ struct CommandLine {
     /// Only these rows, comma separated. By default all, in the short form one for each mechanism.
     #[arg(long, value_delimiter = ',')]
     only: Vec<u8>,
-    /// Attacks of 10 s, which do not judge small differences in time.
+    /// Attacks of 10 s, which do not judge small differences in time. A row that fails is run again, and the second run counts.
     #[arg(long)]
     short: bool,
     /// Prints the rows.
@@ -90,17 +90,11 @@ async fn run(line: CommandLine) -> ExitCode {
     let began = Instant::now();
     let mut verdicts = Vec::new();
     for row in wanted {
-        println!("-> {:2} {}", row.number, row.name);
-        let started = Instant::now();
-        // A panic of one row, whose message was printed, leaves the others.
-        let attacked = AssertUnwindSafe(attacked(row, line.short)).catch_unwind();
-        let faults = match tokio::time::timeout(LIMIT, attacked).await {
-            Ok(Ok(faults)) => faults,
-            Ok(Err(_)) => vec!["the row panicked".to_owned()],
-            Err(_) => vec![format!("the row did not end within {} s", LIMIT.as_secs())],
-        };
-        faults.iter().for_each(|fault| println!("   FAILED: {fault}"));
-        println!("   {:.0} s", started.elapsed().as_secs_f64());
+        let mut faults = verdict(row, line.short).await;
+        // Other programs may have used the processors in those seconds.
+        if line.short && !faults.is_empty() {
+            faults = verdict(row, line.short).await;
+        }
         verdicts.push((row, faults));
     }
     println!();
@@ -110,6 +104,22 @@ async fn run(line: CommandLine) -> ExitCode {
     let failed = verdicts.iter().filter(|(_, faults)| !faults.is_empty()).count();
     println!("{} of {} rows failed ({:.0} s).", failed, verdicts.len(), began.elapsed().as_secs_f64());
     ExitCode::from(u8::from(failed > 0))
+}
+
+/// Runs a row to its end or its time limit, and prints what it found. Returns its faults.
+async fn verdict(row: &'static Row, short: bool) -> Vec<String> {
+    println!("-> {:2} {}", row.number, row.name);
+    let started = Instant::now();
+    // A panic of one row, whose message was printed, leaves the others.
+    let attacked = AssertUnwindSafe(attacked(row, short)).catch_unwind();
+    let faults = match tokio::time::timeout(LIMIT, attacked).await {
+        Ok(Ok(faults)) => faults,
+        Ok(Err(_)) => vec!["the row panicked".to_owned()],
+        Err(_) => vec![format!("the row did not end within {} s", LIMIT.as_secs())],
+    };
+    faults.iter().for_each(|fault| println!("   FAILED: {fault}"));
+    println!("   {:.0} s", started.elapsed().as_secs_f64());
+    faults
 }
 
 /// Runs a row and returns its faults.
