@@ -50,10 +50,8 @@ static ANSWERS: LazyLock<Shares> = LazyLock::new(|| Shares::new("answers", MESSA
 pub struct BodyMemory {
     share: Shares,
     key: Key,
-    /// The share of work on the text, and what it is charged to; none for a body without a credential, which is small.
+    /// The share of work on the value, and what it is charged to; none for a body without a credential, which is small.
     large_work: Option<(Shares, Charges)>,
-    /// Bytes of the text.
-    text: usize,
     /// Bytes that are needed. Up to [`FREE`], nothing is held.
     bytes: u64,
     held: Option<Held>,
@@ -83,20 +81,20 @@ impl BodyMemory {
     fn new(share: &Shares, principal: Option<Principal>) -> Self {
         let key = key_of(principal.as_ref());
         let large_work = principal.map(|principal| (principal.large_work, principal.charges));
-        Self { share: share.clone(), key, large_work, text: 0, bytes: 0, held: None }
+        Self { share: share.clone(), key, large_work, bytes: 0, held: None }
     }
 
     /// Waits for the memory that parsing `text` takes; 413 when one account may not hold so much.
     pub async fn parse(&mut self, text: &[u8]) -> Result<()> {
-        self.text = text.len();
         let Weight { value, parsing } = weigh(text);
         self.take(COPIES * value + parsing, WAIT_MAX).await
     }
 
-    /// Does work on the value of the text; when that is large, within the share of its account.
+    /// Does work on the value of the text; when that is large, within the share of its account. What counts is the memory that it takes:
+    /// a short text of many small values is more work than a long one.
     pub(super) async fn work<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
         match &self.large_work {
-            Some((share, charges)) => admission::work(share, charges, &self.key, self.text, work).await,
+            Some((share, charges)) => admission::work(share, charges, &self.key, self.bytes as usize, work).await,
             None => Ok(work()),
         }
     }
@@ -228,6 +226,22 @@ mod tests {
     async fn parsed(text: &[u8]) -> Result<BodyMemory> {
         let mut memory = of(&VALUES, ACCOUNT);
         memory.parse(text).await.map(|()| memory)
+    }
+
+    /// Whether work on the value of a text waits while its account does as much large work as it may.
+    async fn waits(text: &[u8]) -> bool {
+        let mut memory = of(&VALUES, ACCOUNT);
+        memory.parse(text).await.expect("has memory");
+        let (share, _) = memory.large_work.as_ref().expect("has a share");
+        let _held = share.try_hold(&memory.key, share.per_key()).expect("is free");
+        memory.work(|| ()).now_or_never().is_none()
+    }
+
+    #[tokio::test]
+    async fn a_short_text_of_many_small_values_is_large_work_and_a_long_one_of_few_is_not() {
+        let many = format!("{{{}}}", (0..60_000).map(|key| format!("\"{key}\":null")).collect::<Vec<_>>().join(","));
+        assert!(many.len() < MIB && waits(many.as_bytes()).await);
+        assert!(!waits(format!("\"{}\"", "x".repeat(MIB / 8)).as_bytes()).await);
     }
 
     #[tokio::test]
