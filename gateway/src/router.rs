@@ -50,6 +50,7 @@ pub fn documented() -> (Router<App>, Value) {
         .routes(routes!(recipes::run::run))
         .routes(routes!(assets::list::list, assets::upload::upload))
         .routes(routes!(assets::preview::preview))
+        .routes(routes!(assets::preview::video))
         .routes(routes!(assets::read::read))
         .routes(routes!(assets::content::content))
         .routes(routes!(imports::product::import))

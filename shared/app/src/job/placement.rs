@@ -55,6 +55,7 @@ pub(super) async fn store(
             origin: placement.origin.map(Origin::service),
             metadata_removed: placement.metadata_removed.clone(),
             original: None,
+            video: None,
         };
         for width in db::renditions::eager_widths((new.width, new.height)) {
             let preview = placement.preview.as_ref().filter(|_| width == RENDITION_EAGER);
