@@ -75,6 +75,7 @@ pub fn documented() -> (Router<App>, Value) {
         .routes(routes!(events::events))
         .routes(routes!(jobs::read::read, jobs::cancel::cancel))
         .routes(routes!(jobs::output::output))
+        .routes(routes!(jobs::keep::keep))
         .routes(routes!(videos::generate::generate))
         .merge(campaigns::router())
         .routes(routes!(openapi::serve))

@@ -272,6 +272,13 @@ impl Node {
         self.provenance().is_some_and(Provenance::is_made)
     }
 
+    /// Duration in seconds of the video that it shows, or that a client wants.
+    pub fn duration_seconds(&self) -> Option<f64> {
+        let shown = self.provenance().and_then(|provenance| provenance.duration_seconds);
+        let wanted = || self.metadata.part("durationSeconds", |metadata| metadata.duration_seconds.as_ref());
+        shown.or_else(|| wanted().map(|seconds| *seconds as f64))
+    }
+
     /// The sources of its image, as its provenance lists them.
     pub fn sources(&self) -> impl Iterator<Item = Source> {
         let references = self.provenance().into_iter().flat_map(|provenance| &provenance.references);

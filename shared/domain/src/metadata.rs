@@ -176,6 +176,8 @@ pub struct Provenance {
     #[serde(default)]
     #[schema(value_type = Vec<ElementVersionHandle>, required)]
     pub elements: Vec<String>,
+    /// Duration of a video in seconds.
+    pub duration_seconds: Option<f64>,
     /// Kind of origin.
     pub kind: ProvenanceKind,
     /// The provider's id of the model.
@@ -214,6 +216,7 @@ impl Provenance {
             action_id: None,
             action_version: None,
             created_at: None,
+            duration_seconds: None,
             elements: Vec::new(),
             kind,
             model: None,

@@ -90,8 +90,13 @@ impl Work {
         let outputs = match record.kind.parse() {
             Ok(RunKind::Recipe) => record.outputs.iter().map(Output::of_recipe).collect(),
             Ok(RunKind::Video) => {
-                let download_url = record.video.as_ref().map(|video| video.download_url.clone());
-                vec![Output { download_url, ..Output::new(&record.status) }]
+                let video = record.video.as_ref();
+                vec![Output {
+                    node: record.targets.first().cloned(),
+                    asset: video.and_then(|video| video.asset_id.as_ref()).map(ToString::to_string),
+                    download_url: video.map(|video| video.download_url.clone()),
+                    ..Output::new(&record.status)
+                }]
             }
             _ => Output::of_job(record),
         };

@@ -30,6 +30,16 @@ async fn video(user: &User) -> Value {
     user.send("/videos/generate", &request).await.expect(202).json()
 }
 
+/// Starts a video with the same parameters each time, into a new node of a canvas.
+async fn video_on(user: &User, canvas: &str) -> Value {
+    let revision = user.canvas(canvas).await["revision"].clone();
+    let request = json!({
+        "model": "animatic", "prompt": "a kite over the sea", "durationSeconds": 1, "resolution": "480p",
+        "idempotencyKey": key(), "canvasId": canvas, "baseRevision": revision, "place": {},
+    });
+    user.send("/videos/generate", &request).await.expect(202).json()
+}
+
 /// The file of a video that succeeded.
 async fn shown(user: &User, job: &Value, what: &str) -> Bytes {
     let end = user.finished(job).await;
@@ -70,6 +80,36 @@ async fn a_video_whose_worker_dies_anywhere_is_shown_and_charged_once() {
     assert_eq!(balance(&user).await, GRANT - videos);
     assert_eq!(stack.count("SELECT count(*) FROM jobs WHERE video_blob IS NOT NULL").await, videos);
     assert_eq!(stack.count("SELECT count(DISTINCT video_blob) FROM jobs WHERE video_blob IS NOT NULL").await, 1);
+    checker::settled(&stack, SETTLING).await;
+    assert_eq!(checker::invariants(&stack).await, [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_video_of_a_canvas_whose_worker_dies_anywhere_is_one_asset_that_is_charged_once() {
+    let stack = start(mortal().video_workers(1)).await;
+    let user = stack.user().await;
+    stack.grant(&user.uid, GRANT).await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    for failpoint in FAILPOINTS {
+        let (hold, held) = stack.make_hold(failpoint);
+        stack.restart_with(Part::VIDEO_WORKER, &[("CANVAS_FAILPOINTS", &held)]).await;
+        let job = video_on(&user, id).await;
+        hold.reached().await;
+        stack.kill(Part::VIDEO_WORKER);
+        stack.restart(Part::VIDEO_WORKER).await;
+        let end = user.finished(&job).await;
+        assert_eq!((&end["status"], &end["creditCost"]), (&json!("succeeded"), &json!(1)), "{failpoint}: {end}");
+        let asset = text(&end, "/video/assetId");
+        let node = user.get(&format!("/canvases/{id}/nodes/{}", text(&end, "/targets/0"))).await.ok();
+        assert_eq!(node["node"]["asset"], asset, "{failpoint}");
+        let file = user.get(&format!("/assets/{asset}/content")).await.expect(200);
+        assert_eq!(file.header("content-type"), Some("video/mp4"), "{failpoint}");
+    }
+    let videos = FAILPOINTS.len() as i64;
+    assert_eq!(balance(&user).await, GRANT - videos);
+    assert_eq!(stack.count("SELECT count(*) FROM assets WHERE kind = 'video'").await, videos, "none is stored twice");
+    assert_eq!(stack.count("SELECT count(*) FROM jobs WHERE video_blob IS NOT NULL").await, 0, "each is the asset's");
     checker::settled(&stack, SETTLING).await;
     assert_eq!(checker::invariants(&stack).await, [""; 0]);
 }

@@ -8,7 +8,7 @@ use domain::stored::Stored;
 
 use super::{NamedItem, OperationResult, Run, Skipped};
 use crate::batch::{Draft, Given, Patch};
-use crate::geometry::{fitted, height_for};
+use crate::geometry::{fitted_as, height_for};
 use crate::graph::AssetImage;
 use crate::metadata::{Home, MetadataPatch, SECTION_IN_SECTION, fits, too_large};
 use crate::placement::{Frame, Hint, NO_ROOM};
@@ -45,12 +45,12 @@ impl Run<'_> {
         Ok(self.add_node(node))
     }
 
-    /// The image that a new node shows, if any.
+    /// The image or video that a new node shows, if any.
     fn image(&mut self, draft: &Draft) -> Result<Option<AssetImage>, Skipped> {
         let Some(asset) = &draft.asset else { return Ok(None) };
-        match self.graph.sources.assets.get(asset) {
+        match self.graph.sources.assets.get(asset).filter(|asset| asset.shown_by == draft.kind) {
             Some(image) => Ok(Some(image.clone())),
-            None => Err(self.unprocessable("node.asset", "names no image that this canvas may show")),
+            None => Err(self.unprocessable("node.asset", format!("names no {} that this canvas may show", draft.kind))),
         }
     }
 
@@ -248,11 +248,9 @@ impl Run<'_> {
 
     /// Width and height of a new node. Without a height, it shows its image whole.
     fn size(&mut self, draft: &Draft, image: Option<&AssetImage>) -> Result<(f64, f64), Skipped> {
-        match (draft.width, draft.height, image) {
-            (None, None, Some(image)) => Ok(fitted(image.size, &draft.title)),
-            (Some(width), None, Some(image)) => {
-                Ok((width, self.height_for(image.size, &draft.title, width, "node.width")?))
-            }
+        match (draft.width, draft.height, image.and_then(|image| image.size)) {
+            (None, None, Some(size)) => Ok(fitted_as(draft.kind, size, &draft.title)),
+            (Some(width), None, Some(size)) => Ok((width, self.height_for(size, &draft.title, width, "node.width")?)),
             (width, height, _) => {
                 let default = draft.kind.default_size();
                 Ok((width.unwrap_or(default.0), height.unwrap_or(default.1)))

@@ -391,8 +391,8 @@ impl Check {
             metadata.home = Home::Join(section);
             section_field = "sectionId";
         }
-        if node.asset.is_some() && node.kind != NodeType::Image {
-            self.refuse("node.asset", "must be omitted unless the type is `image`");
+        if node.asset.is_some() && node.kind.holds_text() {
+            self.refuse("node.asset", "must be omitted unless the type is `image` or `video`");
         }
         let asset = node.asset.and_then(|asset| self.asset("node.asset", &asset));
         Draft {

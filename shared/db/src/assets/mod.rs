@@ -19,7 +19,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 pub use list::{Wanted, images, list_canvas, list_own};
-pub use shown::{NodeImage, hold, of_node, placeable, shown_in};
+pub use shown::{NodeImage, Placeable, hold, placeable, shown_in};
 
 use crate::Result;
 use crate::error::known;

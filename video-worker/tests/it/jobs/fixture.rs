@@ -278,6 +278,7 @@ impl VideoFixture {
             first_frame: None,
             last_frame: None,
             references: Vec::new(),
+            target: None,
         }
     }
 
