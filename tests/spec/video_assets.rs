@@ -87,8 +87,8 @@ async fn a_start_marks_its_target_and_is_refused_as_those_of_images() {
     let quote =
         start_on(&user, id, json!({"place": {"title": "Kite"}, "validateOnly": true, "aspectRatio": "9:16"})).await;
     let quote = quote.expect(200).json();
-    assert_eq!((&quote["targets"][0]["title"], &quote["creditCost"]), (&json!("Kite"), &json!(1)));
-    assert_eq!((&quote["targets"][0]["width"], &quote["targets"][0]["height"]), (&json!(270.0), &json!(508.0)));
+    assert_eq!((&quote["newTargets"][0]["title"], &quote["creditCost"]), (&json!("Kite"), &json!(1)));
+    assert_eq!((&quote["newTargets"][0]["width"], &quote["newTargets"][0]["height"]), (&json!(270.0), &json!(508.0)));
     user.delete(text(&started, "/pollUrl")).await.expect(200);
     assert_eq!(node(&user, id, &target).await["node"]["metadata"]["job"]["status"], "canceled");
 }
