@@ -261,10 +261,11 @@ pub async fn read_images(
         // A member of a shared canvas brings in nothing of the owner's that is not in the canvas.
         let owner = Some(account).filter(|account| **account == record.handle.owner);
         let found = db::assets::placeable(conn, record.key, owner, named.values()).await?;
+        let at = service::clock::now().into();
         let image = |(named, asset): (AssetRef, AssetHandle)| {
             let Placeable { kind, size } = *found.get(&asset)?;
             let shown_by = if kind == AssetKind::Video { NodeType::Video } else { NodeType::Image };
-            Some((named, AssetImage { asset, shown_by, size: known_size(size) }))
+            Some((named, AssetImage { asset, shown_by, size: known_size(size), at }))
         };
         assets = named.into_iter().filter_map(image).collect();
         let sized = |image: &AssetImage| Some((image.asset.clone(), image.size?));

@@ -9,15 +9,12 @@ use domain::Timestamp;
 use domain::graph::{Node, NodeType};
 use domain::id::{AssetHandle, JobId};
 use domain::job::{JobOperation, JobStatus, WorkOperation};
-use domain::metadata::{HistoryEntry, NodeJob, Provenance};
+use domain::metadata::{NodeJob, Provenance};
 use domain::recipe::run::RunId;
 use serde_json::Map;
 use uuid::Uuid;
 
 use crate::canvas;
-
-/// Maximum number of earlier assets in a node's history.
-const HISTORY_MAX: usize = 50;
 
 /// The work that a node waits for.
 #[derive(Clone, Copy, Debug)]
@@ -114,11 +111,7 @@ pub fn fill(node: &mut Node, job: JobId, Made { asset, size, mut provenance, at 
     if node.kind == NodeType::Image && (node.width, node.height) == node.kind.default_size() {
         (node.width, node.height) = fitted_to_slot(size, &node.title);
     }
-    if let Some(earlier) = node.asset.replace(asset) {
-        let history = &mut node.server.history;
-        history.insert(0, HistoryEntry { others: Map::new(), asset: earlier, at, run: job.into() });
-        history.truncate(HISTORY_MAX);
-    }
+    node.replace_asset(asset, at, Some(job.into()));
     provenance.created_at = Some(at);
     node.server.provenance = Some(Box::new(provenance));
 }

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use domain::Timestamp;
 use domain::canvas::{self, Items};
 use domain::graph::{Connection, DeletedConnection, DeletedNode, Node, NodeType, Purpose};
 use domain::id::{AssetHandle, AssetRef, ConnectionId, NodeId};
@@ -56,6 +57,8 @@ pub struct AssetImage {
     pub shown_by: NodeType,
     /// Width and height in pixels, if they are known.
     pub size: Option<(f64, f64)>,
+    /// When it was read, and so when it is placed.
+    pub at: Timestamp,
 }
 
 /// How a later state of a graph differs from an earlier one.

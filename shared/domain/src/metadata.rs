@@ -263,6 +263,7 @@ pub struct NodeJob {
 }
 
 /// An asset that a node showed before.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct HistoryEntry {
     #[serde(flatten)]
@@ -272,8 +273,8 @@ pub struct HistoryEntry {
     pub asset: AssetHandle,
     /// When it was replaced.
     pub at: Timestamp,
-    /// The run that replaced it.
-    pub run: RunHandle,
+    /// The run that replaced it; absent if a batch of operations did.
+    pub run: Option<RunHandle>,
 }
 
 /// Where an import found an image, or the images of a Section.

@@ -1,5 +1,7 @@
-//! Videos of the embedded runtime whose worker dies (docs/reference/jobs.md#crash-guarantees,
+//! Videos of the embedded runtime whose worker dies, or the gateway that keeps them (docs/reference/jobs.md#crash-guarantees,
 //! docs/reference/models.md#embedded-runtime).
+
+use std::future::IntoFuture;
 
 use bytes::Bytes;
 use e2e::api::{key, text};
@@ -130,6 +132,33 @@ async fn a_canceled_video_whose_worker_dies_is_canceled_and_paid_back() {
         user.get(&format!("{}/output", text(&job, "/pollUrl"))).await.expect_error(404, "not_found", &[]);
     }
     assert_eq!(balance(&user).await, GRANT);
+    assert_eq!(stack.count("SELECT count(*) FROM jobs WHERE video_blob IS NOT NULL").await, 0);
+    checker::settled(&stack, SETTLING).await;
+    assert_eq!(checker::invariants(&stack).await, [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_video_is_kept_once_whoever_asks_and_whatever_dies() {
+    let stack = start(mortal().video_workers(1)).await;
+    let user = stack.user().await;
+    stack.grant(&user.uid, GRANT).await;
+    let keep = |job: &Value| user.send(&format!("/jobs/{}/asset", text(job, "/rawId")), &json!({}));
+    // The gateway dies between the commit and its answer.
+    let job = video(&user).await;
+    shown(&user, &job, "to be kept").await;
+    stack.restart_with(Part::GATEWAY, &[("CANVAS_FAILPOINTS", "keep.committed=kill")]).await;
+    keep(&job).attempt().await.expect_err("is not answered");
+    assert_eq!(stack.ended(Part::GATEWAY).await.code(), None, "killed");
+    stack.restart(Part::GATEWAY).await;
+    keep(&job).await.expect(200);
+    // Many ask at the same time.
+    let job = video(&user).await;
+    shown(&user, &job, "to be kept").await;
+    let replies = futures_util::future::join_all((0..8).map(|_| keep(&job).into_future())).await;
+    let mut statuses: Vec<u16> = replies.iter().map(|reply| reply.status).collect();
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 200, 200, 200, 200, 200, 200, 201]);
+    assert_eq!(stack.count("SELECT count(*) FROM assets WHERE kind = 'video'").await, 2);
     assert_eq!(stack.count("SELECT count(*) FROM jobs WHERE video_blob IS NOT NULL").await, 0);
     checker::settled(&stack, SETTLING).await;
     assert_eq!(checker::invariants(&stack).await, [""; 0]);

@@ -112,6 +112,7 @@ pub async fn keep(
     let resource = canvas.as_ref().map_or_else(|| caller.account.to_string(), ToString::to_string);
     let permit = app.writers.pass(&caller.account, &resource).await?;
     let (record, was_kept) = caller.run(&app, &keep).await?;
+    taskqueue::failpoint!("keep.committed");
     drop(permit);
     app.waker.wake_all(&keep.ready);
     let location = format!("/assets/{}", record.handle);

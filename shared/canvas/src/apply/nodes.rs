@@ -136,6 +136,9 @@ impl Run<'_> {
                 }
             }
         }
+        if let Some(asset) = &patch.asset {
+            self.show_video(&mut after, asset);
+        }
         for (key, message) in patch.metadata.unfit_for(after.kind) {
             self.invalid(&format!("patch.metadata.{key}"), message);
         }
@@ -150,6 +153,24 @@ impl Run<'_> {
         }
         self.replace_node(slot, before, after);
         Ok(())
+    }
+
+    /// Makes a video node show another video. What was made for the node says nothing of it.
+    fn show_video(&mut self, node: &mut Node, asset: &AssetRef) {
+        const FIELD: &str = "patch.asset";
+        if node.kind != NodeType::Video {
+            self.unprocessable(FIELD, format!("a node of type {} keeps what it shows", node.kind));
+        } else if node.active_job.is_some() {
+            self.unprocessable(FIELD, "what a node with an active job shows cannot change");
+        } else if let Some(video) = self.graph.sources.assets.get(asset).filter(|it| it.shown_by == NodeType::Video) {
+            let AssetImage { asset, at, .. } = video.clone();
+            if node.asset.as_ref() != Some(&asset) {
+                node.replace_asset(asset, at, None);
+                node.server.provenance = None;
+            }
+        } else {
+            self.unprocessable(FIELD, "names no video that this canvas may show");
+        }
     }
 
     /// A Section belongs to no Section (400). It is a sticky note, stops being a Section only without members, and
