@@ -268,7 +268,8 @@ fn failed(work: Work) -> Failure {
         true => "another attempt may succeed",
         false => "the same input will fail again: change it",
     };
-    let is_video = work.kind == RunKind::Video.as_str();
+    // A video without a target has no canvas, whose revision would tell a new attempt.
+    let is_video = work.kind == RunKind::Video.as_str() && work.canvas.is_none();
     let attempt = if is_video { "has a higher attempt" } else { "takes the canvas's present revision" };
     let message = format!(
         "{said}; {advice}. Outputs with an asset are stored and stay. A new attempt {attempt} and is a new charge"

@@ -1,7 +1,7 @@
 //! Operations on nodes.
 
 use domain::graph::{Node, NodeType, Position};
-use domain::id::NodeId;
+use domain::id::{AssetRef, NodeId};
 use domain::limits::{BATCH_REGROUPED_MAX, NODE_SIDE_MAX};
 use domain::metadata::ServerMetadata;
 use domain::stored::Stored;
