@@ -149,7 +149,7 @@ test("the state of a node is described in words", () => {
   assert.equal(words({ ...of("image", "i"), ...job("finalizing") }), "Image Text, finishing");
   assert.equal(words({ ...of("video", "v"), ...job("failed") }), "Video Text, failed");
   assert.equal(words({ ...of("image", "i"), asset: "asset:a", ...job("succeeded") }), "Image Text");
-  const video = { console: { video: { job: "job:0198c5b0-3c1d-7a42-b0fe-91c2d3e4f506", by: "u" } } };
+  const video: unknown = { console: { video: { job: "job:0198c5b0-3c1d-7a42-b0fe-91c2d3e4f506", by: "u" } } };
   assert.equal(words({ ...of("video", "v"), metadata: { custom: video } } as Node), "Video Text", "its video says more");
 });
 

@@ -19,8 +19,9 @@ test("a video is read from a node's own data, which other clients can write", ()
   assert.equal(videoOf(node("a", { type: "image", metadata: own(written) })), undefined);
 });
 
+const filling = (status: "running" | "failed") => ({ job: { id: "job:new", run: "run:new", status, operation: "generate" as const } });
+
 test("a job that fills a node comes before the one in its data, until it has ended without a video", () => {
-  const filling = (status: "running" | "failed") => ({ job: { id: "job:new", run: "run:new", status, operation: "generate" as const } });
   const data = own({ console: { video: { job, by: "studio" } } });
   assert.deepEqual(videoOf(node("a", { metadata: filling("running") })), { job: "job:new" });
   assert.deepEqual(videoOf(node("a", { metadata: filling("failed") })), { job: "job:new" });
