@@ -12,7 +12,7 @@ use std::time::Duration;
 use app::job::VideoOutput;
 use bytes::Bytes;
 use decoder::{Made, Order, Refusal, Work};
-use domain::job::{Failure, FailureCode};
+use domain::job::{Failure, FailureCode, VideoFacts};
 use domain::origin;
 use embedded::video::{self, Brief, FRAMES_PER_SECOND};
 use providers::{Calls, Entry, Shape};
@@ -43,6 +43,7 @@ impl Run<'_> {
         let brief = brief.map_err(|error| failure(FailureCode::RuntimeFailed, error.to_string()))?;
         let bytes = brief.memory_bytes();
         let frames = f64::from(brief.seconds * FRAMES_PER_SECOND);
+        let (seconds, size) = (brief.seconds, brief.size);
         let (film, files) = Film::new(brief);
         let copied: u64 = files.iter().map(|file| file.len() as u64).sum();
         let order = Order::new(self.task_run.job.account.as_str(), film, files);
@@ -69,7 +70,14 @@ impl Run<'_> {
         });
         let content = rendered.await??;
         taskqueue::failpoint!("generation.accepted");
-        let kept = self.task_run.retry_during_outage(|| async { Ok(self.keep_whole(&content).await?) }).await?;
+        let facts = VideoFacts {
+            width: size.width,
+            height: size.height,
+            duration_ms: Some(i64::from(seconds) * 1000),
+            has_audio: Some(false),
+            origin,
+        };
+        let kept = self.task_run.retry_during_outage(|| async { Ok(self.keep_whole(&content, facts).await?) }).await?;
         Ok(Step::Finished(kept, admitted))
     }
 

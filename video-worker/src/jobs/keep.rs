@@ -1,8 +1,9 @@
 //! Storing videos.
 
-use app::job::VideoOutput;
-use domain::job::{Failure, FailureCode};
-use domain::origin::{self, Work};
+use app::job::{VIDEO_NAME, VideoOutput};
+use domain::asset::AssetMediaType;
+use domain::id::{AssetId, NodeId};
+use domain::job::{Failure, FailureCode, PlacedVideo, Placement, VideoFacts};
 use providers::Incoming;
 use raster::xmp::{XmpReader, mp4_xmp_box};
 use worker::files::Content;
@@ -26,9 +27,8 @@ impl Run<'_> {
             )));
         }
         let worker = &self.task_run.generator.worker;
-        let has_frames = self.request.first_frame.is_some() || self.request.last_frame.is_some();
-        let work = if has_frames { Work::Edit } else { Work::Generate };
-        let packet = worker.marks.packet(origin::of_output(work, &[]), &[]);
+        let origin = self.request.provider_origin();
+        let packet = worker.marks.packet(origin, &[]);
         let mut reader = XmpReader::default();
         let (blob_key, mut writer) = worker.begin_file().await?;
         loop {
@@ -46,12 +46,37 @@ impl Run<'_> {
             writer.write(&mp4_xmp_box(packet.as_bytes())).await.map_err(Error::Store)?;
         }
         let written = writer.finish().await.map_err(Error::Store)?;
-        Ok(Ok(VideoOutput { blob_key, sha256: written.sha256, bytes: written.bytes }))
+        let facts = VideoFacts { origin, ..VideoFacts::default() };
+        Ok(Ok(VideoOutput { blob_key, sha256: written.sha256, bytes: written.bytes, facts }))
     }
 
     /// Stores a video that was made in this process.
-    pub(super) async fn keep_whole(&self, video: &Content) -> Result<VideoOutput, Error> {
+    pub(super) async fn keep_whole(&self, video: &Content, facts: VideoFacts) -> Result<VideoOutput, Error> {
         let blob_key = self.task_run.generator.worker.put(video).await?;
-        Ok(VideoOutput { blob_key, sha256: video.sha256, bytes: video.bytes.len() as u64 })
+        Ok(VideoOutput { blob_key, sha256: video.sha256, bytes: video.bytes.len() as u64, facts })
+    }
+
+    /// A stored video as the asset that `node` will show.
+    pub(super) async fn placement(&self, node: &NodeId, kept: &VideoOutput) -> Result<Placement, Error> {
+        let VideoOutput { blob_key, sha256, bytes, facts } = *kept;
+        let mut connection = self.task_run.generator.worker.connection().await?;
+        let poster = app::job::first_frame(&mut connection, self.request).await?;
+        drop(connection);
+        Ok(Placement {
+            node: node.clone(),
+            asset: AssetId::generate(),
+            name: VIDEO_NAME.to_owned(),
+            mime_type: AssetMediaType::Mp4.to_string(),
+            width: facts.width,
+            height: facts.height,
+            bytes,
+            sha256,
+            blob_key,
+            origin: facts.origin,
+            metadata_removed: Vec::new(),
+            preview: None,
+            provenance: self.request.provenance(self.task_run.job.id, &facts),
+            video: Some(PlacedVideo { facts, poster }),
+        })
     }
 }

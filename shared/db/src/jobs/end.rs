@@ -250,7 +250,9 @@ pub async fn end(conn: &mut PgConnection, ends: &[(JobId, JobEnd<'_>)]) -> Resul
         &column(ends, |_, end| end.cancel_reason.map(|reason| reason.as_str().to_owned())) as &[Option<String>],
         &column(ends, |_, end| end.revision.map(str::to_owned)) as &[Option<String>],
         &column(ends, |_, end| end.retention.as_secs_f64()),
-        &column(ends, |_, end| end.outcome.video.as_ref().map(|video| video.blob_key)) as &[Option<Uuid>],
+        // The file of a video that became an asset belongs to the asset.
+        &column(ends, |_, end| end.outcome.video.as_ref().filter(|it| it.asset.is_none()).map(|it| it.blob_key))
+            as &[Option<Uuid>],
     );
     let rows = rows.fetch_all(conn).await?.into_iter().map(|row| Ok((JobId(row.id), row.record()?)));
     let mut records = rows.collect::<Result<HashMap<_, _>>>()?;
