@@ -10,12 +10,13 @@ use serde_json::{Value, json};
 
 use super::{mortal, start};
 
-/// The failpoints of a video, in order: claimed, about to be made, made, stored, committed, task completed.
-const FAILPOINTS: [&str; 6] = [
+/// The failpoints of a video, in order: claimed, about to be made, made, stored, with its poster, committed, task completed.
+const FAILPOINTS: [&str; 7] = [
     "task.claimed",
     "generation.submitting",
     "generation.accepted",
     "generation.stored",
+    "video.described",
     "job.committed",
     "task.finished",
 ];

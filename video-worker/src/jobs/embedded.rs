@@ -43,7 +43,6 @@ impl Run<'_> {
         let brief = brief.map_err(|error| failure(FailureCode::RuntimeFailed, error.to_string()))?;
         let bytes = brief.memory_bytes();
         let frames = f64::from(brief.seconds * FRAMES_PER_SECOND);
-        let (seconds, size) = (brief.seconds, brief.size);
         let (film, files) = Film::new(brief);
         let copied: u64 = files.iter().map(|file| file.len() as u64).sum();
         let order = Order::new(self.task_run.job.account.as_str(), film, files);
@@ -70,13 +69,7 @@ impl Run<'_> {
         });
         let content = rendered.await??;
         taskqueue::failpoint!("generation.accepted");
-        let facts = VideoFacts {
-            width: size.width,
-            height: size.height,
-            duration_ms: Some(i64::from(seconds) * 1000),
-            has_audio: Some(false),
-            origin,
-        };
+        let facts = VideoFacts { origin, ..VideoFacts::default() };
         let kept = self.task_run.retry_during_outage(|| async { Ok(self.keep_whole(&content, facts).await?) }).await?;
         Ok(Step::Finished(kept, admitted))
     }

@@ -1,9 +1,9 @@
 //! Storing videos.
 
 use app::job::{VIDEO_NAME, VideoOutput};
-use domain::asset::AssetMediaType;
+use domain::asset::{AssetMediaType, ImageMediaType};
 use domain::id::{AssetId, NodeId};
-use domain::job::{Failure, FailureCode, PlacedVideo, Placement, VideoFacts};
+use domain::job::{Failure, FailureCode, PlacedVideo, Placement, Preview, VideoFacts};
 use providers::Incoming;
 use raster::xmp::{XmpReader, mp4_xmp_box};
 use worker::files::Content;
@@ -47,21 +47,55 @@ impl Run<'_> {
         }
         let written = writer.finish().await.map_err(Error::Store)?;
         let facts = VideoFacts { origin, ..VideoFacts::default() };
-        Ok(Ok(VideoOutput { blob_key, sha256: written.sha256, bytes: written.bytes, facts }))
+        Ok(Ok(VideoOutput { blob_key, sha256: written.sha256, bytes: written.bytes, facts, poster: None }))
     }
 
     /// Stores a video that was made in this process.
     pub(super) async fn keep_whole(&self, video: &Content, facts: VideoFacts) -> Result<VideoOutput, Error> {
         let blob_key = self.task_run.generator.worker.put(video).await?;
-        Ok(VideoOutput { blob_key, sha256: video.sha256, bytes: video.bytes.len() as u64, facts })
+        Ok(VideoOutput { blob_key, sha256: video.sha256, bytes: video.bytes.len() as u64, facts, poster: None })
     }
 
-    /// A stored video as the asset that `node` will show.
-    pub(super) async fn placement(&self, node: &NodeId, kept: &VideoOutput) -> Result<Placement, Error> {
-        let VideoOutput { blob_key, sha256, bytes, facts } = *kept;
-        let mut connection = self.task_run.generator.worker.connection().await?;
-        let poster = app::job::first_frame(&mut connection, self.request).await?;
-        drop(connection);
+    /// Adds to a stored video what its file says, and its poster. A video of which nothing can be read is stored all the same.
+    pub(super) async fn described(&self, mut kept: VideoOutput) -> VideoOutput {
+        let (worker, job) = (&self.task_run.generator.worker, self.task_run.job);
+        let read = async {
+            let film = worker.film(&job.account, kept.blob_key).await?;
+            let poster = match &film.poster {
+                None => None,
+                Some(content) => Some(Preview {
+                    mime_type: ImageMediaType::Jpeg.to_string(),
+                    bytes: content.bytes.len() as u64,
+                    sha256: content.sha256,
+                    blob_key: worker.put(content).await?,
+                }),
+            };
+            Ok::<_, Error>((film, poster))
+        };
+        match read.await {
+            Ok((film, poster)) => {
+                let (width, height) = film.size.unwrap_or_default();
+                kept.facts.width = width.into();
+                kept.facts.height = height.into();
+                kept.facts.duration_ms = film.duration_ms.and_then(|duration| duration.try_into().ok());
+                kept.facts.has_audio = film.has_audio;
+                kept.poster = poster;
+            }
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, job.id = %job.id, "cannot read the video of job {}", job.id);
+            }
+        }
+        taskqueue::failpoint!("video.described");
+        kept
+    }
+
+    /// A stored video as the asset that `node` will show. Without a poster, the image that it begins with stands for it.
+    pub(super) async fn placement(&self, node: &NodeId, kept: VideoOutput) -> Result<Placement, Error> {
+        let VideoOutput { blob_key, sha256, bytes, facts, mut poster } = kept;
+        if poster.is_none() {
+            let mut connection = self.task_run.generator.worker.connection().await?;
+            poster = app::job::first_frame(&mut connection, self.request).await?;
+        }
         Ok(Placement {
             node: node.clone(),
             asset: AssetId::generate(),

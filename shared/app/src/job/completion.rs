@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use db::jobs::Windows;
-use domain::job::{CancelReason, Failure, JobStatus, Placement, Record, VideoFacts};
+use domain::job::{CancelReason, Failure, JobStatus, Placement, Preview, Record, VideoFacts};
 use domain::message::ReadyTasks;
 use uuid::Uuid;
 
 use super::review::PreparedReview;
 
 /// A video that was put.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct VideoOutput {
     /// Key of the blob that was put: an MP4.
     pub blob_key: Uuid,
@@ -20,6 +20,8 @@ pub struct VideoOutput {
     pub bytes: u64,
     /// What is known of it.
     pub facts: VideoFacts,
+    /// Its poster, which was put, too.
+    pub poster: Option<Preview>,
 }
 
 /// How a job ends.

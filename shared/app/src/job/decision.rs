@@ -35,7 +35,9 @@ impl Decision {
 /// thousands of them, and is admitted again by its size.
 pub(super) async fn decide(conn: &mut PgConnection, &Ending { job, completion, .. }: &Ending<'_>) -> Result<Decision> {
     Ok(match completion {
-        Completion::SucceededVideo(video) => Decision { video: Some(*video), ..Decision::new(JobStatus::Succeeded) },
+        Completion::SucceededVideo(video) => {
+            Decision { video: Some(video.clone()), ..Decision::new(JobStatus::Succeeded) }
+        }
         Completion::Succeeded(placements) => match obstacle(conn, job, placements).await? {
             Some(message) => Decision::not_finalized(message),
             None => Decision { placements: placements.clone(), ..Decision::new(JobStatus::Succeeded) },

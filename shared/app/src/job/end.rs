@@ -24,7 +24,7 @@ use domain::canvas::ActivityType;
 use domain::event::Event;
 use domain::graph::Node;
 use domain::id::{JobId, NodeId};
-use domain::job::{JobDocument, JobOutcome, JobStatus, Output, Placement, Record, Request, StoredVideo};
+use domain::job::{JobDocument, JobOutcome, JobStatus, Output, Placement, Preview, Record, Request, StoredVideo};
 use domain::message::{Queue, ReadyTasks};
 use domain::origin::{AiGenerated, Origin};
 use domain::review::CompletionReview;
@@ -202,9 +202,12 @@ async fn adopt(conn: &mut PgConnection, parts: &[Part<'_>]) -> Result<Option<Has
     };
     let (mut files, mut needed) = (Vec::new(), Vec::new());
     for Decision { placements, video, .. } in parts.iter().map(|part| &part.decision) {
-        if let Some(VideoOutput { blob_key, sha256, bytes, .. }) = *video {
-            files.push(file(blob_key, sha256, bytes)?);
-            needed.push(blob_key);
+        if let Some(VideoOutput { blob_key, sha256, bytes, poster, .. }) = video {
+            files.push(file(*blob_key, *sha256, *bytes)?);
+            needed.push(*blob_key);
+            if let Some(poster) = poster {
+                files.push(file(poster.blob_key, poster.sha256, poster.bytes)?);
+            }
         }
         for Placement { sha256, blob_key, bytes, preview, video, .. } in placements {
             files.push(file(*blob_key, *sha256, *bytes)?);
@@ -319,13 +322,17 @@ async fn write_ends(
             decision.placements.iter().partition(|placement| placement.video.is_some());
         let of_job = |video: &VideoOutput| {
             let blob_key = *adopted.get(&video.blob_key)?;
-            Some(StoredVideo { blob_key, bytes: video.bytes, asset: None, facts: video.facts })
+            // A poster that was removed is left out.
+            let stored =
+                |poster: &Preview| Some(Preview { blob_key: *adopted.get(&poster.blob_key)?, ..poster.clone() });
+            let poster = video.poster.as_ref().and_then(stored);
+            Some(StoredVideo { blob_key, bytes: video.bytes, asset: None, facts: video.facts, poster })
         };
         let of_canvas = |canvas: &JobCanvas| {
             let made = videos.first()?;
             let (blob_key, asset) = (*adopted.get(&made.blob_key)?, placement::asset(&canvas.owner, made));
             let facts = made.video.as_ref()?.facts;
-            Some(StoredVideo { blob_key, bytes: made.bytes, asset: Some(asset), facts })
+            Some(StoredVideo { blob_key, bytes: made.bytes, asset: Some(asset), facts, poster: None })
         };
         JobOutcome {
             images: canvas.into_iter().flat_map(|canvas| images.iter().map(|made| output(canvas, made))).collect(),

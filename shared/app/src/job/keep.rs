@@ -171,7 +171,10 @@ impl KeepVideo<'_> {
             let field = canvas.map(|_| "canvasId");
             storage::Place { owner, caller: account, field }.hold(conn, more).await?;
         }
-        let poster = first_frame(conn, request).await?;
+        let poster = match &video.poster {
+            Some(poster) => Some(poster.clone()),
+            None => first_frame(conn, request).await?,
+        };
         let of_provider = || request.provider_origin().filter(|_| !request.model.is_stand_in());
         let asset = NewAsset {
             handle: AssetHandle { owner: owner.clone(), id: AssetId::generate() },

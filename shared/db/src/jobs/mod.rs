@@ -176,12 +176,12 @@ pub async fn hold_video(conn: &mut PgConnection, id: JobId) -> Result<()> {
     Ok(())
 }
 
-/// Hands the video of a locked job to the asset that the transaction has made of it. The job no longer refers to the file.
+/// Hands the video of a locked job to the asset that the transaction has made of it. The job no longer refers to its files.
 #[tracing::instrument(skip_all, name = "db.job.hand_over_video")]
 pub async fn hand_over_video(conn: &mut PgConnection, id: JobId, asset: &AssetHandle) -> Result<()> {
     sqlx::query!(
-        "UPDATE jobs SET video_blob = NULL, outcome = jsonb_set(outcome, '{video,asset}', $2), version = version + 1,
-                updated_at = now()
+        "UPDATE jobs SET video_blob = NULL, video_poster = NULL, version = version + 1, updated_at = now(),
+                outcome = jsonb_set(outcome #- '{video,poster}', '{video,asset}', $2)
          WHERE id = $1",
         id.0,
         Json(asset) as _,

@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{ChosenModel, Failure, JobKind, JobOperation, JobStatus, Record, ReferenceInput, VideoRequest, canvas_url};
+use super::{
+    ChosenModel, Failure, JobKind, JobOperation, JobStatus, Preview, Record, ReferenceInput, VideoRequest, canvas_url,
+};
 use crate::constant::{Generation, VideoWork};
 use crate::graph::{Role, named};
 use crate::id::{AssetHandle, CanvasHandle, JobHandle, JobId, JobOutputUrl, JobUrl, ModelKey, NodeHandle, NodeId};
@@ -54,7 +56,7 @@ impl VideoFacts {
 }
 
 /// A video in the object store.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StoredVideo {
     /// Key of the file in the object store.
@@ -67,6 +69,9 @@ pub struct StoredVideo {
     /// What is known of it; nothing in records of earlier releases.
     #[serde(default)]
     pub facts: VideoFacts,
+    /// Its poster, for as long as the job has the video.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub poster: Option<Preview>,
 }
 
 named! {
