@@ -59,7 +59,7 @@ async fn a_start_marks_its_target_and_is_refused_as_those_of_images() {
         start_on(&user, id, wrong).await.expect_error(code, "unprocessable_entity", fields);
     }
     let stale = json!({"canvasId": id, "baseRevision": canvas["revision"], "targetNodeId": target});
-    send(&user, stale).await.expect_error(409, "revision_conflict", &[]);
+    send(&user, stale).await.expect_error(409, "conflict", &[]);
     let started = start_on(&user, id, json!({"targetNodeId": target})).await.expect(202).json();
     assert_eq!((&started["canvasId"], &started["targets"]), (&json!(handle), &json!([format!("node:{target}")])));
     let marked = node(&user, id, &target).await;
@@ -67,7 +67,7 @@ async fn a_start_marks_its_target_and_is_refused_as_those_of_images() {
     assert_eq!(marked["node"]["metadata"]["job"]["status"], "queued");
     start_on(&user, id, json!({"targetNodeId": target})).await.expect_error(409, "conflict", &[]);
     let activity = user.get(&format!("/canvases/{id}")).await.ok()["activity"][0].clone();
-    assert_eq!((&activity["type"], &activity["nodes"]), (&json!("job.started"), &json!([format!("node:{target}")])));
+    assert_eq!((&activity["type"], &activity["nodeIds"]), (&json!("job.started"), &json!([target])));
 
     // A viewer may start one without a target, and not one with it.
     stack.share(&user, id, &viewer.uid, "viewer").await;
@@ -202,7 +202,7 @@ async fn a_video_of_a_canvas_is_an_asset_that_every_member_plays() {
         &["operations[0].node.asset"],
     );
     let made = batch(create("video", &asset["handle"])).await.ok();
-    let copy = node(&owner, id, text(&made, "/changes/changedNodeIds/0")).await;
+    let copy = node(&owner, id, text(&made, "/changedNodeIds/0")).await;
     assert_eq!((&copy["node"]["asset"], &copy["node"]["width"]), (&asset["handle"], &json!(480.0)));
 
     // Another video in its place, and the first one in the history.
@@ -288,7 +288,7 @@ async fn a_video_without_a_target_is_kept_once() {
     user.send(&path, &on(&image).await).await.expect_error(422, "unprocessable_entity", &["targetNodeId"]);
     user.send(&path, &on("absent").await).await.expect_error(422, "unprocessable_entity", &["targetNodeId"]);
     let stale = json!({"canvasId": handle, "targetNodeId": target, "baseRevision": canvas["revision"]});
-    user.send(&path, &stale).await.expect_error(409, "revision_conflict", &[]);
+    user.send(&path, &stale).await.expect_error(409, "conflict", &[]);
     let before = stored(stack, &owner.uid).await;
     let kept = user.send(&path, &on(&target).await).await.expect(201);
     let asset = kept.json()["asset"].clone();
