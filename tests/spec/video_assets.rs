@@ -1,7 +1,7 @@
 //! Videos that stay: those of a canvas, and those that are kept (docs/reference/videos.md#videos-that-stay).
 
 use e2e::api::{key, text};
-use e2e::{Reply, Stack, User, images};
+use e2e::{Part, Reply, Stack, User, images};
 use serde_json::{Value, json};
 
 /// A user with credit for this many videos.
@@ -349,7 +349,7 @@ async fn a_video_that_is_not_there_cannot_be_kept() {
 
 #[tokio::test]
 async fn a_video_needs_room_in_the_storage_of_its_owner() {
-    let stack = &Stack::with_workers().await;
+    let stack = &Stack::builder().video_workers(1).start().await;
     let (user, owner) = (payer(stack, 3).await, payer(stack, 3).await);
     let canvas = owner.make_canvas().await;
     let (id, handle) = (text(&canvas, "/id"), text(&canvas, "/handle"));
@@ -360,16 +360,23 @@ async fn a_video_needs_room_in_the_storage_of_its_owner() {
                                                       WHERE account_uid = uid) + $2 WHERE uid = $1";
         sqlx::query(sql).bind(&owner.uid).bind(more).execute(stack.pool())
     };
-    // Room for the start, and not for the video.
-    limit(70_000).await.expect("limits");
+    limit(0).await.expect("limits");
     let path = format!("/jobs/{}/asset", text(&job, "/rawId"));
     user.send(&path, &json!({"canvasId": handle})).await.expect_error(422, "unprocessable_entity", &["canvasId"]);
+    // Room for the start, and not for the video.
+    stack.pause(Part::VIDEO_WORKER);
+    limit(1_000_000).await.expect("limits");
     let started = start_on(&owner, id, json!({"place": {}})).await.expect(202).json();
+    limit(0).await.expect("limits");
+    stack.resume(Part::VIDEO_WORKER);
     let failed = owner.finished(&started).await;
     assert_eq!((&failed["status"], &failed["creditCost"]), (&json!("failed"), &json!(0)), "{failed}");
     assert!(text(&failed, "/failure/message").starts_with("output_finalization_failed: "), "{failed}");
     let target = node(&owner, id, text(&failed, "/targets/0")).await;
-    assert_eq!((target["node"].get("asset"), &target["node"]["metadata"]["job"]["status"]), (None, &json!("failed")));
+    assert_eq!(
+        (&target["node"]["asset"], &target["node"]["metadata"]["job"]["status"]),
+        (&json!(null), &json!("failed"))
+    );
     limit(10_000_000).await.expect("limits");
     user.send(&path, &json!({"canvasId": handle})).await.expect(201);
 }

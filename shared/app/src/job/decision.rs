@@ -7,6 +7,7 @@ use domain::job::{CancelReason, Failure, FailureCode, JobStatus, Placement};
 use super::completion::{Completion, VideoOutput};
 use super::end::Ending;
 use super::placement;
+use crate::storage;
 
 /// The effects of a completion, given the rows that the transaction has locked.
 pub(super) struct Decision {
@@ -58,8 +59,8 @@ async fn obstacle(conn: &mut PgConnection, job: &LockedJob, placements: &[Placem
         return Ok(Some("the account may no longer write to the canvas"));
     }
     for video in placements.iter().filter(|placement| placement.video.is_some()) {
-        let bytes = placement::column("assets.bytes", video.bytes)?;
-        if db::storage::hold(conn, &canvas.owner, bytes).await?.is_some() {
+        let counted = storage::of_files([placement::column("assets.bytes", video.bytes)?]);
+        if db::storage::hold(conn, &canvas.owner, counted).await?.is_some() {
             return Ok(Some("the owner of the canvas has no storage left for the video"));
         }
     }
