@@ -123,6 +123,33 @@ fn caption() -> Caption {
     }
 }
 
+/// A film: the same index however the file comes, and samples that lead from a key frame to the one that is wanted.
+pub fn film(data: &[u8]) {
+    let (mut whole, mut pieces) = (film::Scanner::new(), film::Scanner::new());
+    let read = whole.stream(0, data);
+    let mut at = 0;
+    for piece in data.chunks(7) {
+        if pieces.stream(at, piece).is_err() {
+            break;
+        }
+        at += piece.len() as u64;
+    }
+    let index = whole.finish(data.len() as u64);
+    assert_eq!(index, pieces.finish(data.len() as u64), "one index, however it comes");
+    assert!(read.is_ok() || index.is_err());
+    let Ok(index) = index else { return };
+    let Ok(movie) = film::Movie::read(&index) else { return };
+    for track in &movie.tracks {
+        if let Some(config) = track.avc.and_then(|config| film::avc::Config::read(config).ok()) {
+            config.split(data);
+        }
+        let Ok(samples) = track.samples(movie.timescale) else { continue };
+        for wanted in [samples.first(), samples.last(), samples.at(0.1)].into_iter().flatten() {
+            assert!(samples.keys(wanted).all(|key| key <= wanted && samples.all()[key].is_key));
+        }
+    }
+}
+
 /// The parameters of every Action: normalization is idempotent, whatever the input.
 pub fn params(data: &[u8]) {
     let Ok(serde_json::Value::Object(params)) = serde_json::from_slice(data) else { return };

@@ -113,8 +113,12 @@ def action(body, scratch):
 
 def video(body, scratch):
     without(body, "connectionId", "canvasId", "ownerUid", "aspectRatio", "durationSeconds", "resolution", "generateAudio",
-            "firstFrame", "lastFrame", "references")
+            "firstFrame", "lastFrame", "references", "baseRevision", "targetNodeId", "place", "connect")
     body["model"] = "animatic"
+
+
+def keeping(body, scratch):
+    without(body, "canvasId", "targetNodeId", "baseRevision")
 
 
 def fork(body, scratch):
@@ -170,7 +174,7 @@ def nothing(body, scratch):
 
 
 ARRANGE = {
-    "generateImages": image, "editImages": image, "varyImages": image, "runAction": action, "generateVideo": video,
+    "generateImages": image, "editImages": image, "varyImages": image, "runAction": action, "generateVideo": video, "keepJobVideo": keeping,
     "forkRecipe": fork, "runRecipe": recipe, "createElement": element, "updateElement": element_patch,
     "reviewCampaign": review, "applyOperations": operations, "createWorkflow": workflow,
     "planCampaign": nothing, "startCampaign": nothing,
@@ -237,7 +241,7 @@ def before_call(context, case, kwargs):
             case.headers["Idempotency-Key"] = str(uuid.uuid4())
             sent = {name: case.headers[name] for name in UPLOAD_HEADERS if name in case.headers}
             SESSION.post(ROOT + "/assets", data=PNG, headers={"Content-Type": case.media_type, **sent}, timeout=60)
-    elif operation in ("getAssetContent", "getAssetPreview", "getJobOutput"):
+    elif operation in ("getAssetContent", "getAssetPreview", "getAssetVideo", "getJobOutput"):
         case.headers["Range"] = "bytes=0-0"
         # Most assets have none.
         without(case.query or {}, "original")

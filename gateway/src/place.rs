@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use crate::extract::check::Check;
 
-/// Where the service adds the targets of a start: empty image nodes on free places.
+/// Where the service adds the targets of a start: empty nodes on free places, images or of a video start one video.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TargetPlace {
@@ -27,10 +27,10 @@ pub struct TargetPlace {
     /// Top edge of the first one, in canvas units. With `x`.
     #[schema(minimum = -10_000_000, maximum = 10_000_000)]
     y: Option<f64>,
-    /// Title of each. Default: `image`.
+    /// Title of each. Default: `image` or `video`.
     #[schema(max_length = 160)]
     title: Option<String>,
-    /// How many to add. Default: the `count` of the start, or 1. An Action has one target.
+    /// How many to add. Default: the `count` of the start, or 1. An Action and a video have one target.
     #[schema(minimum = 1, maximum = 4)]
     count: Option<u32>,
 }
@@ -41,13 +41,14 @@ impl TargetPlace {
         self.count
     }
 
-    /// The place for `count` nodes.
-    pub fn check(self, check: &mut Check, count: u32) -> Place {
+    /// The place for `count` nodes of this type.
+    pub fn check(self, check: &mut Check, kind: NodeType, count: u32) -> Place {
         let (x, y) = (self.x.is_some(), self.y.is_some());
         check.note_if(x && !y, "place.y", "must be sent together with place.x");
         check.note_if(y && !x, "place.x", "must be sent together with place.y");
         check.note_if(self.near.is_some() && (x || y), "place.near", "must be omitted when a position is given");
         Place {
+            kind,
             location: location_of(check, "place.", self.near.as_deref(), self.section_id.as_deref()),
             at: self.x.zip(self.y).map(|(x, y)| Position { x, y }),
             title: self.title,
@@ -83,9 +84,9 @@ pub fn with_destination(mut body: Value, destination: &Destination) -> Value {
     if destination.connect {
         body["connect"] = json!(true);
     }
-    if let Targets::Place(Place { location, at, title, count }) = &destination.targets {
+    if let Targets::Place(Place { kind, location, at, title, count }) = &destination.targets {
         // A title that spells the default is the same request as none.
-        let title = title.as_deref().filter(|title| *title != NodeType::Image.as_str());
+        let title = title.as_deref().filter(|title| *title != kind.as_str());
         body["place"] = json!({
             "near": location.near, "sectionId": location.section, "at": at, "title": title, "count": count,
         });
@@ -101,7 +102,7 @@ mod tests {
         let place: TargetPlace = serde_json::from_value(place).expect("has the right shape");
         let mut check = Check::default();
         let count = place.count().unwrap_or(1);
-        let place = place.check(&mut check, count);
+        let place = place.check(&mut check, NodeType::Image, count);
         let violations = check.finish(|| Some(())).err().unwrap_or_default();
         (place, violations.into_iter().map(|violation| violation.field).collect())
     }

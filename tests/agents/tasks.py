@@ -6,7 +6,7 @@ from ground import SERVICE, Account, Existing, Tools, another_gateway, turned_jp
 from scene import apply, board, text
 from scripted import Agent
 
-WRITES = {"canvas_create", "canvas_edit", "asset_upload", "import_url", "action_run", "image_generate", "video_generate"}
+WRITES = {"canvas_create", "canvas_edit", "asset_upload", "import_url", "action_run", "image_generate", "video_generate", "video_keep"}
 
 
 def notes(count):

@@ -14,9 +14,8 @@ async function chooseModel(page: Page, name: string): Promise<void> {
   await models.selectOption((await models.locator("option", { hasText: name }).first().getAttribute("value")) ?? "");
 }
 
-/** The job in the data of a video node. */
-const jobOf = (node: object | undefined): string | undefined =>
-  (node as { metadata: { custom?: { console?: { video?: { job: string } } } } } | undefined)?.metadata.custom?.console?.video?.job;
+/** The job that fills a node. */
+const jobOf = (node: object | undefined): string | undefined => (node as { metadata: { job?: { id?: string } } } | undefined)?.metadata.job?.id;
 
 scene("a video is made between two frames for the price on the button, and played", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
@@ -29,7 +28,7 @@ scene("a video is made between two frames for the price on the button, and playe
   await page.waitForFunction(() => document.querySelectorAll(".react-flow__node img").length === 2);
   const ranges: string[] = [];
   page.on("response", (response) => {
-    if (response.url().endsWith("/output")) ranges.push(`${response.status()} ${response.request().headers()["range"]?.slice(0, 8)}`);
+    if (response.url().endsWith("/content")) ranges.push(`${response.status()} ${response.request().headers()["range"]?.slice(0, 8)}`);
   });
 
   await page.keyboard.press("Control+a");
@@ -70,7 +69,7 @@ scene("a video is made between two frames for the price on the button, and playe
   assert(await play.evaluate((button) => button === document.activeElement), "the keyboard is back at the button");
   await page.getByRole("button", { name: "Inspect", exact: true }).click();
   const inspect = panel(page, "Inspect");
-  await inspect.getByText("Animatic: succeeded").waitFor();
+  await inspect.getByText("1 s", { exact: true }).waitFor();
   const download = page.waitForEvent("download");
   await inspect.getByRole("link", { name: "Download" }).click();
   assert.match((await download).suggestedFilename(), /\.mp4$/);
@@ -157,7 +156,7 @@ scene("a video that fails says why, and a refused start leaves nothing", async (
   await becomes(() => page.locator(".react-flow__node").count(), 0);
 });
 
-scene("a video is played by who made it, and others are told so", async ({ page, guest, expect }) => {
+scene("a video of a job is played by who made it, others are told so, and it is kept for all", async ({ page, guest, expect }) => {
   const { canvas, url } = await makeBoard("Shared video", []);
   const job = await send<{ id: string }>("POST", "/videos/generate", { model: "animatic", prompt: "a kite", idempotencyKey: crypto.randomUUID(), durationSeconds: 1, resolution: "480p" });
   const custom = { console: { video: { job: job.id, by: canvas.ownerUid } } };
@@ -178,6 +177,13 @@ scene("a video is played by who made it, and others are told so", async ({ page,
   await page.mouse.move(from.x + 150, from.y + 90, { steps: 4 });
   await page.mouse.up();
   await until(canvas, "the node is moved", (graph) => (titled(graph, "Kite")?.position.x ?? 0) !== 0);
+
+  await page.getByRole("button", { name: "Inspect", exact: true }).click();
+  await node(page, "Kite").click();
+  await panel(page, "Inspect").getByRole("button", { name: "Keep on the canvas" }).click();
+  await until(canvas, "the node has the asset", (graph) => titled(graph, "Kite")?.asset !== undefined);
+  await other.getByRole("button", { name: "Play Kite" }).click();
+  await other.waitForFunction(() => (document.querySelector<HTMLVideoElement>(".react-flow__node video")?.currentTime ?? 0) > 0);
 });
 
 scene("a video that plays leaves the keyboard to what is clicked then", async ({ page, expect }) => {

@@ -117,6 +117,11 @@ fn transforming_every_format() {
 }
 
 #[test]
+fn reading_films() {
+    drive(targets::film, &seeds::films());
+}
+
+#[test]
 fn parsing_parameters() {
     let good = seeds::params().into_iter().map(|(_, params)| params);
     let seeds: Vec<Vec<u8>> = good.chain(seeds::wrong_params()).map(|params| params.as_bytes().to_vec()).collect();
@@ -130,6 +135,14 @@ fn every_seed_is_what_it_is_meant_to_be() {
             let decoded = raster::decode(file);
             assert!(decoded.is_ok(), "{kind} {number}: {:?}", decoded.err());
         }
+    }
+    for (number, file) in seeds::films().iter().enumerate() {
+        let mut scanner = film::Scanner::new();
+        let index = scanner.stream(0, file).and_then(|()| scanner.finish(file.len() as u64));
+        let index = index.unwrap_or_else(|error| panic!("film {number}: {error}"));
+        let movie = film::Movie::read(&index).unwrap_or_else(|error| panic!("film {number}: {error}"));
+        let samples = movie.video().expect("has pictures").samples(movie.timescale);
+        assert!(samples.is_ok_and(|samples| samples.first().is_some()), "film {number}");
     }
     let object = |params: &str| match serde_json::from_str(params) {
         Ok(serde_json::Value::Object(params)) => params,

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use e2e::images;
+use e2e::{films, images};
 use flate2::write::ZlibEncoder;
 use moxcms::ColorProfile;
 use turbojpeg::{Colorspace, Compressor, Image, PixelFormat, Subsamp};
@@ -41,6 +41,10 @@ pub fn jpegs() -> Vec<Vec<u8>> {
         jpeg(PixelFormat::CMYK, |compressor| compressor.set_colorspace(Colorspace::YCCK).expect("is known")),
         with_segment(&plain, 0xe2, &profile),
     ]
+}
+
+pub fn films() -> Vec<Vec<u8>> {
+    [films::REORDERED, films::SILENT, films::TURNED, films::AV1, films::PLACE].map(<[u8]>::to_vec).into()
 }
 
 pub fn webps() -> Vec<Vec<u8>> {

@@ -15,7 +15,7 @@ type Value = Record<string, unknown>;
 
 const NAMES = [
   ...["status", "find", "describe", "canvas_create", "canvas_read", "canvas_view", "canvas_edit", "canvas_review", "asset_upload", "import_url"],
-  ...["action_run", "image_generate", "video_generate", "recipe_run", "workflow_create", "run_wait", "run_cancel", "element_save", "element_manage"],
+  ...["action_run", "image_generate", "video_generate", "video_keep", "recipe_run", "workflow_create", "run_wait", "run_cancel", "element_save", "element_manage"],
 ];
 const READING = ["status", "find", "describe", "canvas_read", "canvas_view", "canvas_review"];
 /** A model of the account's own connection: its simulator does what the prompt says. */
@@ -279,6 +279,8 @@ function furtherCases(kind: Kind): void {
     assert.equal((waited["runs"] as Value[])[0]?.["status"], "succeeded");
     const video = await call("video_generate", { model: "animatic", prompt: `a walk ${randomUUID()}`, durationSeconds: 1, wait: 0 });
     assert.equal((await call("run_cancel", { run: video["run"] }))["run"], video["run"]);
+    const clip = await call("video_generate", { model: "animatic", prompt: `a turn ${randomUUID()}`, durationSeconds: 1 });
+    assert.match(String((await call("video_keep", { job: clip["run"] }))["asset"]), /^asset:/);
     const topic = { key: "topic", label: "Topic", type: "text", useAsDefault: false };
     const line = { key: "line", label: "Line", type: "text", prompt: "One line on {{topic}}", inputKeys: ["topic"] };
     const workflow = await call("workflow_create", { canvas, name: "Line", inputs: [topic], outputs: [line] });

@@ -144,6 +144,9 @@ pub(super) fn addressed(endpoint: &Endpoint, canvas: &str, revision: &str) -> Op
             let body = json!({"canvasId": canvas, "model": "absent", "prompt": "p", "idempotencyKey": key()});
             (path, Some(body))
         }
+        ("POST", "/jobs/{jobId}/asset") => {
+            (path.replace("{jobId}", "0198c5a0-0000-7000-8000-000000000001"), Some(json!({"canvasId": canvas})))
+        }
         ("POST", "/recipes/{recipeId}/fork" | "/recipes/{recipeId}/runs") => {
             (path.replace("{recipeId}", RECIPE), Some(with(json!({"canvasId": canvas}))))
         }
@@ -156,7 +159,7 @@ pub(super) fn addressed(endpoint: &Endpoint, canvas: &str, revision: &str) -> Op
     })
 }
 
-/// Returns `true` if a request built by [`addressed`] writes to the canvas. A video start does not.
+/// Returns `true` if a request built by [`addressed`] writes to the canvas. A video start without a target does not.
 fn writes(endpoint: &Endpoint) -> bool {
     endpoint.method != "GET" && endpoint.path != "/videos/generate"
 }
@@ -165,7 +168,7 @@ fn writes(endpoint: &Endpoint) -> bool {
 fn further_scopes(endpoint: &Endpoint) -> &'static [&'static str] {
     match (endpoint.method, endpoint.path) {
         ("POST", "/assets") => &["canvas:read", "canvas:write"],
-        ("POST", "/canvases/{canvasId}/operations") => &["canvas:write"],
+        ("POST", "/canvases/{canvasId}/operations" | "/jobs/{jobId}/asset") => &["canvas:write"],
         // With `elements`.
         ("POST", "/images/generate" | "/images/edit" | "/images/variations") => &["element:read"],
         _ => &[],
@@ -260,7 +263,7 @@ async fn an_editor_reads_and_writes_everything() {
         }
         let reply = call(&editor, &endpoint, &path, body.as_ref()).await;
         let expected = match (endpoint.method, endpoint.path) {
-            ("GET", "/canvases/{canvasId}/nodes/{nodeId}") => 404,
+            ("GET", "/canvases/{canvasId}/nodes/{nodeId}") | ("POST", "/jobs/{jobId}/asset") => 404,
             ("GET", _) | ("POST", "/canvases/{canvasId}/operations") => 200,
             ("POST", "/assets" | "/canvases/{canvasId}/workflows" | "/recipes/{recipeId}/fork") => 201,
             ("POST", "/images/import" | "/product-references/import") => 409,

@@ -63,6 +63,7 @@ impl Belongings {
             ("PATCH", "/elements/{elementId}") => Some(json!({"operation": "archive", "confirm": true})),
             ("PATCH", _) => Some(json!({"name": "mine"})),
             ("DELETE", "/element-collections/{collectionId}") => Some(json!({"confirm": true})),
+            ("POST", "/jobs/{jobId}/asset") => Some(json!({"canvasId": canvas["id"]})),
             ("POST", _) => Some(json!({
                 "canvasId": canvas["id"], "baseRevision": canvas["revision"], "idempotencyKey": key(),
             })),

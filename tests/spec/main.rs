@@ -53,6 +53,7 @@ mod targets;
 mod text;
 mod tools;
 mod traces;
+mod video_assets;
 mod videos;
 mod views;
 mod webhooks;

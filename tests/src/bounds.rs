@@ -14,6 +14,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // Crates without dependencies in the workspace.
     ("decoder", &[]),
     ("egress", &["service"]),
+    ("film", &[]),
     ("jpeg", &[]),
     ("service", &[]),
     // Values, and functions on them.
@@ -22,6 +23,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // Pixels, and the embedded runtime.
     ("raster", &["jpeg"]),
     ("embedded", &["domain", "raster"]),
+    ("frames", &["film", "raster"]),
     ("actions", &["domain", "raster"]),
     // Access to external systems. These crates do not import each other.
     ("db", &["domain"]),
@@ -36,7 +38,21 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // The common part of the media workers.
     (
         "worker",
-        &["domain", "app", "db", "taskqueue", "blob", "cache", "decoder", "providers", "raster", "egress", "service"],
+        &[
+            "domain",
+            "app",
+            "db",
+            "taskqueue",
+            "blob",
+            "cache",
+            "decoder",
+            "film",
+            "frames",
+            "providers",
+            "raster",
+            "egress",
+            "service",
+        ],
     ),
     // Processes, which do not import each other. The gateway uses `raster` for headers and metadata of images only, never for
     // pixels.
@@ -120,6 +136,7 @@ const RESTRICTED: &[(&str, &[&str])] = &[
     ("seccompiler", &["decoder"]),
     ("openh264", &["embedded"]),
     ("openh264-sys2", &["embedded"]),
+    ("rusty_h264-decoder", &["frames"]),
     ("image", &["raster"]),
     ("testkit", &[]),
 ];

@@ -23,11 +23,11 @@ const UNSETTLED: [(&str, &str); 4] = [
     ("deliveries", "SELECT count(*) FROM webhook_deliveries WHERE status NOT IN ('delivered', 'failed')"),
 ];
 
-/// The nodes that a job `j` fills. A video job has none.
+/// The nodes that a job `j` fills. A video job may have none.
 macro_rules! targets {
     () => {
         "SELECT ARRAY(SELECT jsonb_array_elements_text(CASE
-             WHEN j.kind = 'video' THEN '[]'
+             WHEN j.kind = 'video' AND j.request ->> 'target' IS NULL THEN '[]'
              ELSE coalesce(j.request::jsonb -> 'targets', jsonb_build_array(j.request ->> 'target')) END)) AS targets"
     };
 }

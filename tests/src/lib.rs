@@ -21,6 +21,7 @@ pub mod collector;
 mod console;
 pub mod contract;
 pub mod figures;
+pub mod films;
 mod ground;
 pub mod images;
 pub mod load;

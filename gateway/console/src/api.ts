@@ -200,7 +200,7 @@ export const api = {
     }),
 };
 
-/** The address of the file of an asset. */
+/** The address of the file of an asset; of a video, players read it in ranges. */
 export const fileUrl = (asset: string): string => `${CONTRACT}/assets/${encodeURIComponent(asset)}/content`;
 
 /** The address of an image that is at most `width` pixels wide. */

@@ -1,4 +1,4 @@
-/** Assets: the images that an account has stored. */
+/** Assets: the images and videos that an account has stored. */
 import { answer, api, type CanvasSummary, contract, patience, send, transportOf } from "./api.ts";
 import type { components } from "./contract.ts";
 import { Problem } from "./errors.ts";
@@ -30,12 +30,12 @@ const MOST_REQUESTS = 12;
 
 export const assets = {
   /** The next assets of a list, and where it goes on. The service lists each canvas by itself. */
-  list: async (where: Where, start: Place, signal: AbortSignal): Promise<{ items: Listed[]; next: Place | undefined }> => {
+  list: async (where: Where, kind: "image" | "all", start: Place, signal: AbortSignal): Promise<{ items: Listed[]; next: Place | undefined }> => {
     let place: Place | undefined = start;
     const items: Listed[] = [];
     for (let request = 0; place && items.length === 0 && request < MOST_REQUESTS; request += 1) {
       const { canvas, rest }: Place = place;
-      const { assets, page } = await read(place, signal);
+      const { assets, page } = await read(place, kind, signal);
       const title = rest?.[0]?.handle === canvas ? rest?.[0]?.title : undefined;
       for (const asset of assets) items.push({ asset, canvas: title });
       if (page.nextCursor) place = { canvas, rest, cursor: page.nextCursor };
@@ -55,8 +55,8 @@ export const assets = {
   },
 };
 
-function read({ canvas, cursor }: Place, signal: AbortSignal): Promise<components["schemas"]["AssetList"]> {
-  const query = { limit: 60, ...(canvas !== undefined && { canvasId: canvas }), ...(cursor !== undefined && { cursor }) };
+function read({ canvas, cursor }: Place, kind: "image" | "all", signal: AbortSignal): Promise<components["schemas"]["AssetList"]> {
+  const query = { limit: 60, kind, ...(canvas !== undefined && { canvasId: canvas }), ...(cursor !== undefined && { cursor }) };
   return answer(contract.GET("/api/canvas-agent/v1/assets", { params: { query }, signal }));
 }
 

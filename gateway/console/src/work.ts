@@ -2,7 +2,6 @@
 import { answer, contract, CONTRACT, patience } from "./api.ts";
 import type { components } from "./contract.ts";
 import { type WaitingFor, waitingFor } from "./queues.ts";
-import { retryUntilAnswered } from "./retry.ts";
 
 type Schemas = components["schemas"];
 export type RunKind = Schemas["RunKind"];
@@ -61,7 +60,7 @@ export function tookOf({ status, createdAt, updatedAt }: { status: string; creat
 
 const isVideo = (handle: string): boolean => handle.startsWith("job:");
 
-/** The address of the video of a video job that has succeeded. */
+/** The address of the video of a video job that has succeeded. Only who started the job may load it, for as long as the job is kept. */
 export const videoUrl = (job: string): string => `${CONTRACT}/jobs/${encodeURIComponent(job)}/output`;
 
 export const work = {
@@ -96,7 +95,11 @@ export const work = {
 
   /** Starts a video. The key of the body makes another attempt a replay. */
   startVideo: async (body: Schemas["VideoStart"]): Promise<VideoJob> =>
-    (await retryUntilAnswered(() => answer(contract.POST("/api/canvas-agent/v1/videos/generate", { body, signal: patience() })))) as VideoJob,
+    (await answer(contract.POST("/api/canvas-agent/v1/videos/generate", { body, signal: patience() }))) as VideoJob,
+
+  /** Makes an asset of the video of a job. A repetition returns the same asset. */
+  keepVideo: async (job: string, body: Schemas["VideoKeeping"]): Promise<Schemas["Asset"]> =>
+    (await answer(contract.POST("/api/canvas-agent/v1/jobs/{jobId}/asset", { params: { path: { jobId: job } }, body, signal: patience() }))).asset,
 };
 
 // Failures

@@ -285,6 +285,7 @@ fn placement(request: &ActionRequest, made: &ActionOutput, stored: Stored) -> Pl
         preview,
         provenance: made.provenance.clone(),
         origin: made.origin,
+        video: None,
     }
 }
 

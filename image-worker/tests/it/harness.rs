@@ -282,6 +282,7 @@ impl Harness {
             origin: worker::marks::claimed_origin(&file),
             metadata_removed: Vec::new(),
             original: None,
+            video: None,
         };
         db::assets::insert(&mut conn, &asset).await.expect("inserts");
         handle

@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use ::canvas::graph::{AssetImage, Sources};
 use ::canvas::{Applied, Batch, Footprint, Graph, Options, Refused, Touched};
+use db::assets::Placeable;
 use db::canvases::{Change, Guard, NewActivity};
 use db::idempotency::NewKey;
 use db::{PgConnection, PgPool};
 use domain::Violation;
+use domain::asset::AssetKind;
 use domain::canvas::{AccessRole, ActivityType, Actor, CanvasAfter, CanvasRecord, Changes, MutationResult};
 use domain::channel;
-use domain::graph::{GraphWrites, Node};
+use domain::graph::{GraphWrites, Node, NodeType};
 use domain::id::{AccountUid, AssetHandle, AssetRef};
 use domain::idempotency::StoredOutcome;
 use domain::review::{CompletionReview, DetachedOutput, StoredAssets};
@@ -243,7 +245,7 @@ pub async fn load_for_restore(conn: &mut PgConnection, record: &CanvasRecord, ba
     Ok(Some(Graph::with_sources(record.title.clone(), record.graph_bytes, nodes, connections, sources)))
 }
 
-/// Reads the images that a batch of the account needs into the graph that it will be applied to.
+/// Reads the images and videos that a batch of the account needs into the graph that it will be applied to.
 pub async fn read_images(
     conn: &mut PgConnection,
     record: &CanvasRecord,
@@ -259,21 +261,29 @@ pub async fn read_images(
         // A member of a shared canvas brings in nothing of the owner's that is not in the canvas.
         let owner = Some(account).filter(|account| **account == record.handle.owner);
         let found = db::assets::placeable(conn, record.key, owner, named.values()).await?;
+        let at = service::clock::now().into();
         let image = |(named, asset): (AssetRef, AssetHandle)| {
-            let size = found.get(&asset).map(|(width, height)| (f64::from(*width), f64::from(*height)))?;
-            Some((named, AssetImage { asset, size }))
+            let Placeable { kind, size } = *found.get(&asset)?;
+            let shown_by = if kind == AssetKind::Video { NodeType::Video } else { NodeType::Image };
+            Some((named, AssetImage { asset, shown_by, size: known_size(size), at }))
         };
         assets = named.into_iter().filter_map(image).collect();
-        sizes = assets.values().map(|image: &AssetImage| (image.asset.clone(), image.size)).collect();
+        let sized = |image: &AssetImage| Some((image.asset.clone(), image.size?));
+        sizes = assets.values().filter_map(sized).collect();
     }
     let sizing = batch.sizing_images(graph);
     if !sizing.is_empty() {
         // What the canvas shows is stored in it or belongs to its owner.
         let found = db::assets::placeable(conn, record.key, Some(&record.handle.owner), sizing.into_iter()).await?;
-        sizes.extend(found.into_iter().map(|(asset, (width, height))| (asset, (width.into(), height.into()))));
+        sizes.extend(found.into_iter().filter_map(|(asset, found)| Some((asset, known_size(found.size)?))));
     }
     graph.set_images(assets, sizes);
     Ok(())
+}
+
+/// Width and height in pixels, unless they are those of a video of unknown size.
+fn known_size((width, height): (i32, i32)) -> Option<(f64, f64)> {
+    (width > 0 && height > 0).then(|| (width.into(), height.into()))
 }
 
 /// The stored ones among the assets that findings and reviews of a graph depend on.

@@ -79,11 +79,11 @@ impl Removal {
     }
 }
 
-/// Returns `true` if the node shows neither an image nor a text.
+/// Returns `true` if the node shows neither an image, a video nor a text.
 fn is_empty(node: &Node) -> bool {
     match node.kind {
-        NodeType::Image => node.asset.is_none(),
+        NodeType::Image | NodeType::Video => node.asset.is_none(),
         NodeType::Text => node.content().is_none_or(str::is_empty),
-        NodeType::Sticky | NodeType::Video => false,
+        NodeType::Sticky => false,
     }
 }

@@ -1,6 +1,7 @@
 //! Room in the storage of an account (docs/reference/assets.md#storage-quota).
 //!
-//! **Guarantee.** Whatever adds to a full account is refused, and nothing else is: ends of accepted work, deletions and moves never ask.
+//! **Guarantee.** Whatever adds to a full account is refused, and nothing else is: deletions and moves never ask, and neither do ends of
+//! accepted work, but for a video that becomes an asset.
 //! **Mechanism.** The function `admit_storage` of the schema decides for all, also within the statement of a batch.
 
 use db::PgConnection;

@@ -6,18 +6,15 @@ use ::canvas::size::serialized_size;
 use db::PgConnection;
 use db::canvases::Change;
 use domain::Timestamp;
-use domain::graph::Node;
+use domain::graph::{Node, NodeType};
 use domain::id::{AssetHandle, JobId};
 use domain::job::{JobOperation, JobStatus, WorkOperation};
-use domain::metadata::{HistoryEntry, NodeJob, Provenance};
+use domain::metadata::{NodeJob, Provenance};
 use domain::recipe::run::RunId;
 use serde_json::Map;
 use uuid::Uuid;
 
 use crate::canvas;
-
-/// Maximum number of earlier assets in a node's history.
-const HISTORY_MAX: usize = 50;
 
 /// The work that a node waits for.
 #[derive(Clone, Copy, Debug)]
@@ -98,9 +95,9 @@ pub async fn release_all(conn: &mut PgConnection, canvas_key: i64, work: Uuid, s
     }
 }
 
-/// An image that a job made.
+/// An image or a video that a job made.
 #[derive(Debug)]
-pub struct MadeImage {
+pub struct Made {
     pub asset: AssetHandle,
     /// Width and height in pixels.
     pub size: (f64, f64),
@@ -108,17 +105,13 @@ pub struct MadeImage {
     pub at: Timestamp,
 }
 
-/// Makes a node show what a job made. The previous asset moves to the node's history, with the run that replaced it. A node of the
-/// default size takes on the ratio of the image, so that the image is shown whole.
-pub fn fill(node: &mut Node, job: JobId, MadeImage { asset, size, mut provenance, at }: MadeImage) {
-    if (node.width, node.height) == node.kind.default_size() {
+/// Makes a node show what a job made. The previous asset moves to the node's history, with the run that replaced it. An image node of
+/// the default size takes on the ratio of the image, so that the image is shown whole.
+pub fn fill(node: &mut Node, job: JobId, Made { asset, size, mut provenance, at }: Made) {
+    if node.kind == NodeType::Image && (node.width, node.height) == node.kind.default_size() {
         (node.width, node.height) = fitted_to_slot(size, &node.title);
     }
-    if let Some(earlier) = node.asset.replace(asset) {
-        let history = &mut node.server.history;
-        history.insert(0, HistoryEntry { others: Map::new(), asset: earlier, at, run: job.into() });
-        history.truncate(HISTORY_MAX);
-    }
+    node.replace_asset(asset, at, Some(job.into()));
     provenance.created_at = Some(at);
     node.server.provenance = Some(Box::new(provenance));
 }
@@ -133,7 +126,7 @@ pub fn fill_text(node: &mut Node, text: &str, provenance: Provenance) {
 
 #[cfg(test)]
 mod tests {
-    use domain::graph::{NodeType, Position};
+    use domain::graph::Position;
     use domain::id::{AccountUid, AssetId, NodeId};
     use domain::metadata::ProvenanceKind;
 
@@ -159,14 +152,9 @@ mod tests {
         }
     }
 
-    fn made(id: &str) -> MadeImage {
+    fn made(id: &str) -> Made {
         let at = serde_json::from_str("\"2026-01-02T03:04:05.678Z\"").expect("a time");
-        MadeImage {
-            asset: asset(id),
-            size: (1600.0, 900.0),
-            provenance: Provenance::new(ProvenanceKind::Generated),
-            at,
-        }
+        Made { asset: asset(id), size: (1600.0, 900.0), provenance: Provenance::new(ProvenanceKind::Generated), at }
     }
 
     #[test]

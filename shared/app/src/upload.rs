@@ -128,6 +128,7 @@ impl Command for UploadAsset<'_> {
             origin: *origin,
             metadata_removed: metadata_removed.clone(),
             original,
+            video: None,
         };
         let record = db::assets::insert(conn, &asset).await?;
         if let (Some(canvas), Some(node)) = (&canvas, node) {

@@ -1,6 +1,6 @@
 //! The geometry of nodes that renders draw by, and that the service sizes nodes by.
 
-use domain::graph::Node;
+use domain::graph::{Node, NodeType};
 
 /// Height of the title strip below an image, in canvas units.
 pub(crate) const CAPTION: f64 = 28.0;
@@ -61,6 +61,11 @@ pub fn height_for(image: (f64, f64), title: &str, width: f64) -> f64 {
 /// The size of the node that shows an image whole: the image's longer side is 320 units.
 pub fn fitted(image: (f64, f64), title: &str) -> (f64, f64) {
     sized(image, title, IMAGE_SIDE)
+}
+
+/// [`fitted`] for a node of this type: the longer side is as wide as a node of the type usually is.
+pub fn fitted_as(kind: NodeType, shown: (f64, f64), title: &str) -> (f64, f64) {
+    sized(shown, title, kind.default_size().0)
 }
 
 /// The size that an empty image node of the default size takes on with its image. It shows the image whole and is

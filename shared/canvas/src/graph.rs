@@ -6,8 +6,9 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use domain::Timestamp;
 use domain::canvas::{self, Items};
-use domain::graph::{Connection, DeletedConnection, DeletedNode, Node, Purpose};
+use domain::graph::{Connection, DeletedConnection, DeletedNode, Node, NodeType, Purpose};
 use domain::id::{AssetHandle, AssetRef, ConnectionId, NodeId};
 
 use crate::placement::{Frame, Index};
@@ -48,12 +49,16 @@ pub struct Sources {
     pub sizes: HashMap<AssetHandle, (f64, f64)>,
 }
 
-/// An image that a new node may show.
+/// An image or video that a node may show.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AssetImage {
     pub asset: AssetHandle,
-    /// Width and height in pixels.
-    pub size: (f64, f64),
+    /// The type of the nodes that may show it.
+    pub shown_by: NodeType,
+    /// Width and height in pixels, if they are known.
+    pub size: Option<(f64, f64)>,
+    /// When it was read, and so when it is placed.
+    pub at: Timestamp,
 }
 
 /// How a later state of a graph differs from an earlier one.

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use domain::canvas::CanvasRecord;
-use domain::graph::{Connection, Node, Purpose};
+use domain::graph::{Connection, Node, NodeType, Purpose};
 use domain::id::{AccountUid, NodeId};
 
 use crate::Graph;
@@ -96,6 +96,9 @@ impl Lines<'_> {
                 true => write!(line, " shows {}", asset.id),
                 false => write!(line, " shows {asset}"),
             };
+            if let Some(seconds) = node.duration_seconds().filter(|_| node.kind == NodeType::Video) {
+                let _ = write!(line, " {seconds} s");
+            }
         }
         if let Some(awaited) = node.awaited() {
             let _ = write!(line, " awaits {awaited}");

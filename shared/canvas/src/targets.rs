@@ -1,4 +1,4 @@
-//! The targets of work: image nodes that a start adds to the canvas, and connections from what the work reads into them.
+//! The targets of work: image and video nodes that a start adds to the canvas, and connections from what the work reads into them.
 //! Rules: `docs/reference/jobs.md#new-targets`.
 //!
 //! Both are ordinary batches. A start has no `force`, so what findings of severity error would block is refused.
@@ -20,8 +20,10 @@ use crate::reference::Ref;
 use crate::review::{is_blocked, validate};
 
 /// Targets to add.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Place {
+    /// Type of each: `image` or `video`.
+    pub kind: NodeType,
     /// Where the request wants them.
     pub location: Location,
     /// The position that it wants for the first one.
@@ -32,10 +34,16 @@ pub struct Place {
     pub count: usize,
 }
 
+impl Default for Place {
+    fn default() -> Self {
+        Self { kind: NodeType::Image, location: Location::default(), at: None, title: None, count: 0 }
+    }
+}
+
 impl Place {
     /// The title of each target.
     pub fn title(&self) -> String {
-        self.title.clone().unwrap_or_else(|| NodeType::Image.to_string())
+        self.title.clone().unwrap_or_else(|| self.kind.to_string())
     }
 }
 
@@ -50,7 +58,7 @@ pub struct Link {
     pub role: Option<Role>,
 }
 
-/// Adds empty image nodes of this size, each after the first next to the one before, and links into them. Returns their
+/// Adds empty nodes of this size, each after the first next to the one before, and links into them. Returns their
 /// ids. The graph of a refused addition is of no use.
 pub fn add(
     graph: &mut Graph,
@@ -93,7 +101,7 @@ fn draft(place: &Place, (width, height): (f64, f64), id: &NodeId, before: Option
     let home = section.as_ref().map_or(Home::Keep, |section| Home::Join(Ref::to(section)));
     let at = place.at.filter(|_| before.is_none());
     Draft {
-        kind: NodeType::Image,
+        kind: place.kind,
         title: place.title(),
         position: None,
         near: before.or(near.as_ref()).map(Ref::to),

@@ -32,12 +32,14 @@ operations! {
     get_action, "getAction", GET "/actions/{actionKey}", action => ActionRead;
     /// Starts an Action.
     run_action, "runAction", POST "/actions/{actionKey}/runs", action => Started<ImageJob>;
-    /// Assets of the account, or of a canvas. Query: `canvasId`, `limit`, `cursor`.
+    /// Assets of the account, or of a canvas. Query: `canvasId`, `kind`, `limit`, `cursor`.
     list_assets, "listAssets", GET "/assets" => AssetList;
     /// Stores an image. Query: `canvasId`. Takes its key as a header ([`Call::key`]).
     upload_asset, "uploadAsset", POST "/assets" => AssetRead;
     /// An image by its preview token. Query: `token`, `w`.
     get_asset_preview, "getAssetPreview", GET "/assets/preview" => File;
+    /// A video by its token. Query: `token`.
+    get_asset_video, "getAssetVideo", GET "/assets/video" => File;
     /// An asset.
     get_asset, "getAsset", GET "/assets/{assetId}", asset => AssetRead;
     /// The bytes of an asset. Query: `w` for a rendition.
@@ -112,6 +114,8 @@ operations! {
     get_job, "getJob", GET "/jobs/{jobId}", job => JobDocument;
     /// The file of a video job.
     get_job_output, "getJobOutput", GET "/jobs/{jobId}/output", job => File;
+    /// Makes an asset of the video of a job.
+    keep_job_video, "keepJobVideo", POST "/jobs/{jobId}/asset", job => AssetRead;
     /// Models. Query: `q`, `provider`, `capability`, `view`, `limit`, `cursor`.
     list_models, "listModels", GET "/models" => ModelPage;
     /// A model.

@@ -1,4 +1,4 @@
-//! Assets: stored images.
+//! Assets: stored images and videos.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -31,12 +31,57 @@ named! {
 }
 
 named! {
+    /// Media type of a stored file.
+    AssetMediaType {
+        /// PNG.
+        Png = "image/png",
+        /// JPEG.
+        Jpeg = "image/jpeg",
+        /// WebP.
+        Webp = "image/webp",
+        /// GIF.
+        Gif = "image/gif",
+        /// MP4, of a video.
+        Mp4 = "video/mp4",
+    }
+}
+
+named! {
     /// Kind of an asset.
     AssetKind {
         /// An image.
         Image = "image",
+        /// A video.
+        Video = "video",
         /// A prompt. This service stores none: prompts are texts of nodes.
         Prompt = "prompt",
+    }
+}
+
+named! {
+    /// The kinds of assets of a list.
+    AssetKindFilter {
+        /// Images.
+        Image = "image",
+        /// Videos.
+        Video = "video",
+        /// Prompts.
+        Prompt = "prompt",
+        /// Every kind.
+        All = "all",
+    }
+}
+
+impl AssetKindFilter {
+    /// The kinds that a list contains; without a filter: images and prompts.
+    pub const fn kinds(filter: Option<Self>) -> &'static [AssetKind] {
+        match filter {
+            None => &[AssetKind::Image, AssetKind::Prompt],
+            Some(Self::Image) => &[AssetKind::Image],
+            Some(Self::Video) => &[AssetKind::Video],
+            Some(Self::Prompt) => &[AssetKind::Prompt],
+            Some(Self::All) => AssetKind::ALL,
+        }
     }
 }
 
@@ -93,6 +138,26 @@ pub struct OriginalFile {
     pub reason: OriginalReason,
 }
 
+/// What an asset of kind `video` has besides its file. All of it can be unknown: a video is stored whatever can be read of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VideoDetails {
+    /// Duration in milliseconds.
+    pub duration_ms: Option<i64>,
+    /// `true` if it has a sound track.
+    pub has_audio: Option<bool>,
+    /// The image that stands for it: its first frame, or else the image that it was made to begin with.
+    pub poster: Option<Poster>,
+}
+
+/// The image that stands for a video.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Poster {
+    /// Key in the object store.
+    pub blob_key: Uuid,
+    /// Media type.
+    pub mime_type: String,
+}
+
 /// Row of an asset.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AssetRecord {
@@ -106,11 +171,11 @@ pub struct AssetRecord {
     pub kind: AssetKind,
     /// File name.
     pub name: String,
-    /// `image/png`, `image/jpeg`, `image/webp` or `image/gif`.
+    /// `image/png`, `image/jpeg`, `image/webp` or `image/gif`; `video/mp4` of a video.
     pub mime_type: String,
-    /// Width as displayed, in pixels.
+    /// Width as displayed, in pixels; 0 for a video of unknown size.
     pub width: i32,
-    /// Height as displayed, in pixels.
+    /// Height as displayed, in pixels; 0 for a video of unknown size.
     pub height: i32,
     /// Size of the stored file, in bytes.
     pub bytes: i64,
@@ -124,6 +189,8 @@ pub struct AssetRecord {
     pub metadata_removed: Vec<MetadataClass>,
     /// The file as it came, for the owner alone.
     pub original: Option<OriginalFile>,
+    /// Of an asset of kind `video`.
+    pub video: Option<VideoDetails>,
     /// When it was stored.
     pub created_at: Timestamp,
     /// When it last changed.
@@ -143,13 +210,22 @@ pub fn thumbnail_width(width: i32, height: i32) -> Option<u32> {
     THUMBNAIL_WIDTHS.into_iter().find(|width| fits(*width))
 }
 
-/// Short-lived URL of an image.
+/// Short-lived URL of an image or a video.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Preview {
     /// Absolute URL.
     pub url: String,
     /// Remaining lifetime in seconds, at least 1.
     pub expires_in_seconds: u64,
+}
+
+/// Short-lived URLs of an asset.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AssetUrls {
+    /// Of its image; of a video: of its poster, if it has one.
+    pub preview: Option<Preview>,
+    /// Of its video.
+    pub video: Option<Preview>,
 }
 
 /// The file of an asset as it came, which only its owner can download.
@@ -182,23 +258,35 @@ pub struct Asset {
     /// File name. User-authored.
     pub name: String,
     /// Media type of the stored bytes.
-    #[schema(value_type = ImageMediaType)]
+    #[schema(value_type = AssetMediaType)]
     pub mime_type: String,
-    /// Width as displayed, in pixels.
+    /// Width as displayed, in pixels; 0 for a video of unknown size.
     #[schema(minimum = 0)]
     pub width: i32,
-    /// Height as displayed, in pixels.
+    /// Height as displayed, in pixels; 0 for a video of unknown size.
     #[schema(minimum = 0)]
     pub height: i32,
     /// Size of the stored file, in bytes.
     #[schema(minimum = 0)]
     pub bytes: i64,
-    /// Short-lived URL of the image. Anyone who has it can read the image; do not store it.
+    /// Duration of a video in seconds, where it is known.
+    #[schema(minimum = 0)]
+    pub duration_seconds: Option<f64>,
+    /// `true` if a video has sound, where that is known.
+    pub has_audio: Option<bool>,
+    /// Short-lived URL of the image; of a video: of its poster, absent when it has none. Anyone who has it can read the image; do
+    /// not store it.
     #[schema(format = Uri)]
-    pub preview_url: String,
+    pub preview_url: Option<String>,
     /// Remaining lifetime of `previewUrl`, in seconds.
     #[schema(minimum = 1)]
-    pub preview_expires_in_seconds: u64,
+    pub preview_expires_in_seconds: Option<u64>,
+    /// Short-lived URL of a video, for players. Anyone who has it can play the video; do not store it.
+    #[schema(format = Uri)]
+    pub video_url: Option<String>,
+    /// Remaining lifetime of `videoUrl`, in seconds.
+    #[schema(minimum = 1)]
+    pub video_expires_in_seconds: Option<u64>,
     /// Handle of the node in which the upload was placed.
     #[schema(value_type = Option<NodeHandle>)]
     pub node: Option<String>,
@@ -251,9 +339,10 @@ impl MetadataClass {
 }
 
 impl AssetRecord {
-    /// The form that is served to `viewer`, with this preview.
-    pub fn document(self, viewer: &AccountUid, preview: Preview) -> Asset {
+    /// The form that is served to `viewer`, with these URLs.
+    pub fn document(self, viewer: &AccountUid, AssetUrls { preview, video: video_url }: AssetUrls) -> Asset {
         let original = self.original.filter(|_| self.handle.owner == *viewer);
+        let video = self.video.unwrap_or_default();
         Asset {
             id: self.handle.id.clone(),
             owner_uid: self.handle.owner.clone(),
@@ -264,8 +353,13 @@ impl AssetRecord {
             width: self.width,
             height: self.height,
             bytes: self.bytes,
-            preview_url: preview.url,
-            preview_expires_in_seconds: preview.expires_in_seconds,
+            // Milliseconds are far below the precision of the type.
+            duration_seconds: video.duration_ms.map(|duration| duration as f64 / 1000.0),
+            has_audio: video.has_audio,
+            preview_expires_in_seconds: preview.as_ref().map(|preview| preview.expires_in_seconds),
+            preview_url: preview.map(|preview| preview.url),
+            video_expires_in_seconds: video_url.as_ref().map(|video| video.expires_in_seconds),
+            video_url: video_url.map(|video| video.url),
             node: self.node.map(|node| node.handle()),
             origin: self.origin.map(|origin| origin.term),
             origin_from: self.origin.map(|origin| origin.from),

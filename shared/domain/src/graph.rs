@@ -4,16 +4,21 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Map;
 use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::extensions::ExtensionsBuilder;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use uuid::Uuid;
 
-use crate::id::{AccountUid, AssetHandle, AssetRef, ConnectionId, JobHandle, NodeId};
+use crate::Timestamp;
+use crate::id::{AccountUid, AssetHandle, AssetRef, ConnectionId, JobHandle, NodeId, RunHandle};
 use crate::job::ReferenceInput;
-use crate::metadata::{NodeJob, NodeRecipe, Provenance, ServerMetadata, WritableMetadata};
+use crate::metadata::{HistoryEntry, NodeJob, NodeRecipe, Provenance, ServerMetadata, WritableMetadata};
 use crate::stored::Stored;
+
+/// Maximum number of earlier assets in a node's history.
+const HISTORY_MAX: usize = 50;
 
 macro_rules! named {
     ($(#[doc = $doc:literal])+ $name:ident { $($(#[doc = $vdoc:literal])+ $(#[serde($extra:ident)])? $variant:ident = $text:literal,)+ }) => {
@@ -270,6 +275,22 @@ impl Node {
     /// Returns `true` if a job or Recipe made what it shows.
     pub fn is_made(&self) -> bool {
         self.provenance().is_some_and(Provenance::is_made)
+    }
+
+    /// Shows another asset. The previous one moves to the history, with the run that replaced it.
+    pub fn replace_asset(&mut self, asset: AssetHandle, at: Timestamp, run: Option<RunHandle>) {
+        if let Some(earlier) = self.asset.replace(asset) {
+            let history = &mut self.server.history;
+            history.insert(0, HistoryEntry { others: Map::new(), asset: earlier, at, run });
+            history.truncate(HISTORY_MAX);
+        }
+    }
+
+    /// Duration in seconds of the video that it shows, or that a client wants.
+    pub fn duration_seconds(&self) -> Option<f64> {
+        let shown = self.provenance().and_then(|provenance| provenance.duration_seconds);
+        let wanted = || self.metadata.part("durationSeconds", |metadata| metadata.duration_seconds.as_ref());
+        shown.or_else(|| wanted().map(|seconds| *seconds as f64))
     }
 
     /// The sources of its image, as its provenance lists them.

@@ -176,6 +176,8 @@ pub struct Provenance {
     #[serde(default)]
     #[schema(value_type = Vec<ElementVersionHandle>, required)]
     pub elements: Vec<String>,
+    /// Duration of a video in seconds.
+    pub duration_seconds: Option<f64>,
     /// Kind of origin.
     pub kind: ProvenanceKind,
     /// The provider's id of the model.
@@ -214,6 +216,7 @@ impl Provenance {
             action_id: None,
             action_version: None,
             created_at: None,
+            duration_seconds: None,
             elements: Vec::new(),
             kind,
             model: None,
@@ -260,6 +263,7 @@ pub struct NodeJob {
 }
 
 /// An asset that a node showed before.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct HistoryEntry {
     #[serde(flatten)]
@@ -269,8 +273,8 @@ pub struct HistoryEntry {
     pub asset: AssetHandle,
     /// When it was replaced.
     pub at: Timestamp,
-    /// The run that replaced it.
-    pub run: RunHandle,
+    /// The run that replaced it; absent if a batch of operations did.
+    pub run: Option<RunHandle>,
 }
 
 /// Where an import found an image, or the images of a Section.

@@ -272,15 +272,15 @@ pub struct NewNode {
     /// the content.
     pub position: Option<Position>,
     /// Width in canvas units. Default: 320 (image, text), 480 (video) or 240 (sticky); with `asset` and neither side, the
-    /// longer side of the image is 320.
+    /// longer side of the image is 320, that of the video 480.
     #[schema(minimum = 1, maximum = 100_000)]
     pub width: Option<f64>,
     /// Height in canvas units. Default: 320 (image), 270 (video), 160 (text) or 240 (sticky); with `asset`, the height at
     /// which the whole image is shown.
     #[schema(minimum = 1, maximum = 100_000)]
     pub height: Option<f64>,
-    /// Image that an image node shows: handle of an asset that is stored in this canvas. The canvas's owner may also name
-    /// any other of the owner's assets.
+    /// Image that an image node shows, or video that a video node shows: handle of an asset that is stored in this canvas. The
+    /// canvas's owner may also name any other of the owner's assets.
     #[schema(value_type = Option<AssetReference>)]
     pub asset: Option<String>,
     /// Metadata: writable keys only.
@@ -310,6 +310,9 @@ pub struct NodePatch {
     /// New type; only between `text` and `sticky`.
     #[serde(rename = "type")]
     pub kind: Option<NodeType>,
+    /// Another video that a video node shows, as in `node.create`. The one that it showed moves to its history.
+    #[schema(value_type = Option<AssetReference>)]
+    pub asset: Option<String>,
 }
 
 /// Result of a batch.

@@ -109,6 +109,7 @@ fn entries(local: bool) -> Vec<Entry> {
         Entry::new::<tools::action_run::ActionRun>(local),
         Entry::new::<tools::image_generate::ImageGenerate>(local),
         Entry::new::<tools::video_generate::VideoGenerate>(local),
+        Entry::new::<tools::video_keep::VideoKeep>(local),
         Entry::new::<tools::recipe_run::RecipeRun>(local),
         Entry::new::<tools::workflow_create::WorkflowCreate>(local),
         Entry::new::<tools::run_wait::RunWait>(local),
@@ -132,7 +133,7 @@ mod tests {
     /// Each host reads the whole list before its first call.
     const LIST_BYTES_MAX: usize = 20_000;
 
-    const NAMES: [&str; 19] = [
+    const NAMES: [&str; 20] = [
         "status",
         "find",
         "describe",
@@ -146,6 +147,7 @@ mod tests {
         "action_run",
         "image_generate",
         "video_generate",
+        "video_keep",
         "recipe_run",
         "workflow_create",
         "run_wait",

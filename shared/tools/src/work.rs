@@ -90,8 +90,13 @@ impl Work {
         let outputs = match record.kind.parse() {
             Ok(RunKind::Recipe) => record.outputs.iter().map(Output::of_recipe).collect(),
             Ok(RunKind::Video) => {
-                let download_url = record.video.as_ref().map(|video| video.download_url.clone());
-                vec![Output { download_url, ..Output::new(&record.status) }]
+                let video = record.video.as_ref();
+                vec![Output {
+                    node: record.targets.first().cloned(),
+                    asset: video.and_then(|video| video.asset_id.as_ref()).map(ToString::to_string),
+                    download_url: video.map(|video| video.download_url.clone()),
+                    ..Output::new(&record.status)
+                }]
             }
             _ => Output::of_job(record),
         };
@@ -263,7 +268,8 @@ fn failed(work: Work) -> Failure {
         true => "another attempt may succeed",
         false => "the same input will fail again: change it",
     };
-    let is_video = work.kind == RunKind::Video.as_str();
+    // A video without a target has no canvas, whose revision would tell a new attempt.
+    let is_video = work.kind == RunKind::Video.as_str() && work.canvas.is_none();
     let attempt = if is_video { "has a higher attempt" } else { "takes the canvas's present revision" };
     let message = format!(
         "{said}; {advice}. Outputs with an asset are stored and stay. A new attempt {attempt} and is a new charge"

@@ -15,7 +15,7 @@ pub fn main(own: impl IntoIterator<Item = Kind>) -> Option<ExitCode> {
         return None;
     }
     raster::memory::keep_freed();
-    let common = [Kind::of::<Check>(), Kind::of::<crate::image::Fit>()];
+    let common = [Kind::of::<Check>(), Kind::of::<crate::image::Fit>(), Kind::of::<crate::film::Poster>()];
     Some(decoder::serve(&common.into_iter().chain(own).collect::<Vec<_>>()))
 }
 

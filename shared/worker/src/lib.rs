@@ -4,6 +4,7 @@
 //!   HTTP, and the completion of jobs;
 //! - [`files`] are read from and written to the object store, and [`image`]s are converted to a
 //!   form that a provider accepts;
+//! - [`film`] reads what a film is, its poster and its frames;
 //! - [`Pixels`] runs pixel work within its memory budget, foreign images in a decoder ([`decode`]);
 //! - [`generation`] runs a model until there is a result, without paying twice. The embedded
 //!   runtimes belong to the processes; every provider is called here.
@@ -15,6 +16,7 @@ mod boot;
 pub mod decode;
 mod error;
 pub mod files;
+pub mod film;
 pub mod generation;
 pub mod image;
 pub mod marks;

@@ -284,6 +284,10 @@ impl Recorder {
         self.client.finished(&job).await;
         self.get("getJob", &path).await;
         self.get("getJobOutput", &format!("{path}/output")).await;
+        let kept = self.post("keepJobVideo", &format!("{path}/asset"), json!({}), 201).await;
+        let url = text(&kept, "/asset/videoUrl").strip_prefix(PUBLIC_URL).expect("below the public URL").to_owned();
+        let video = self.client.get(&url).await.expect(200);
+        self.record("getAssetVideo", ONLY, "/assets/video?token=VIDEO_TOKEN", Value::Null, video);
     }
 
     async fn recipes(&mut self) {

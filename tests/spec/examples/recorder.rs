@@ -187,10 +187,12 @@ impl Recorder {
             return TIME.to_owned();
         }
         let mut text = text.to_owned();
-        if let Some((before, token)) = text.split_once("/assets/preview?token=") {
-            let rest =
-                token.trim_start_matches(|letter: char| letter.is_ascii_alphanumeric() || "-_%".contains(letter));
-            text = format!("{before}/assets/preview?token=PREVIEW_TOKEN{rest}");
+        for (path, name) in [("/assets/preview?token=", "PREVIEW_TOKEN"), ("/assets/video?token=", "VIDEO_TOKEN")] {
+            if let Some((before, token)) = text.split_once(path) {
+                let rest =
+                    token.trim_start_matches(|letter: char| letter.is_ascii_alphanumeric() || "-_%".contains(letter));
+                text = format!("{before}{path}{name}{rest}");
+            }
         }
         if let Some((before, _)) = text.split_once("/changes?since=") {
             text = format!("{before}/changes?since=BASE_REVISION");

@@ -1,5 +1,7 @@
-//! Videos of the embedded runtime whose worker dies (docs/reference/jobs.md#crash-guarantees,
+//! Videos of the embedded runtime whose worker dies, or the gateway that keeps them (docs/reference/jobs.md#crash-guarantees,
 //! docs/reference/models.md#embedded-runtime).
+
+use std::future::IntoFuture;
 
 use bytes::Bytes;
 use e2e::api::{key, text};
@@ -8,12 +10,13 @@ use serde_json::{Value, json};
 
 use super::{mortal, start};
 
-/// The failpoints of a video, in order: claimed, about to be made, made, stored, committed, task completed.
-const FAILPOINTS: [&str; 6] = [
+/// The failpoints of a video, in order: claimed, about to be made, made, stored, with its poster, committed, task completed.
+const FAILPOINTS: [&str; 7] = [
     "task.claimed",
     "generation.submitting",
     "generation.accepted",
     "generation.stored",
+    "video.described",
     "job.committed",
     "task.finished",
 ];
@@ -26,6 +29,16 @@ async fn video(user: &User) -> Value {
     let request = json!({
         "model": "animatic", "prompt": "a kite over the sea", "durationSeconds": 1, "resolution": "480p",
         "idempotencyKey": key(),
+    });
+    user.send("/videos/generate", &request).await.expect(202).json()
+}
+
+/// Starts a video with the same parameters each time, into a new node of a canvas.
+async fn video_on(user: &User, canvas: &str) -> Value {
+    let revision = user.canvas(canvas).await["revision"].clone();
+    let request = json!({
+        "model": "animatic", "prompt": "a kite over the sea", "durationSeconds": 1, "resolution": "480p",
+        "idempotencyKey": key(), "canvasId": canvas, "baseRevision": revision, "place": {},
     });
     user.send("/videos/generate", &request).await.expect(202).json()
 }
@@ -75,6 +88,36 @@ async fn a_video_whose_worker_dies_anywhere_is_shown_and_charged_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_video_of_a_canvas_whose_worker_dies_anywhere_is_one_asset_that_is_charged_once() {
+    let stack = start(mortal().video_workers(1)).await;
+    let user = stack.user().await;
+    stack.grant(&user.uid, GRANT).await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    for failpoint in FAILPOINTS {
+        let (hold, held) = stack.make_hold(failpoint);
+        stack.restart_with(Part::VIDEO_WORKER, &[("CANVAS_FAILPOINTS", &held)]).await;
+        let job = video_on(&user, id).await;
+        hold.reached().await;
+        stack.kill(Part::VIDEO_WORKER);
+        stack.restart(Part::VIDEO_WORKER).await;
+        let end = user.finished(&job).await;
+        assert_eq!((&end["status"], &end["creditCost"]), (&json!("succeeded"), &json!(1)), "{failpoint}: {end}");
+        let asset = text(&end, "/video/assetId");
+        let node = user.get(&format!("/canvases/{id}/nodes/{}", text(&end, "/targets/0"))).await.ok();
+        assert_eq!(node["node"]["asset"], asset, "{failpoint}");
+        let file = user.get(&format!("/assets/{asset}/content")).await.expect(200);
+        assert_eq!(file.header("content-type"), Some("video/mp4"), "{failpoint}");
+    }
+    let videos = FAILPOINTS.len() as i64;
+    assert_eq!(balance(&user).await, GRANT - videos);
+    assert_eq!(stack.count("SELECT count(*) FROM assets WHERE kind = 'video'").await, videos, "none is stored twice");
+    assert_eq!(stack.count("SELECT count(*) FROM jobs WHERE video_blob IS NOT NULL").await, 0, "each is the asset's");
+    checker::settled(&stack, SETTLING).await;
+    assert_eq!(checker::invariants(&stack).await, [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_canceled_video_whose_worker_dies_is_canceled_and_paid_back() {
     let stack = start(mortal().video_workers(1)).await;
     let user = stack.user().await;
@@ -90,6 +133,33 @@ async fn a_canceled_video_whose_worker_dies_is_canceled_and_paid_back() {
         user.get(&format!("{}/output", text(&job, "/pollUrl"))).await.expect_error(404, "not_found", &[]);
     }
     assert_eq!(balance(&user).await, GRANT);
+    assert_eq!(stack.count("SELECT count(*) FROM jobs WHERE video_blob IS NOT NULL").await, 0);
+    checker::settled(&stack, SETTLING).await;
+    assert_eq!(checker::invariants(&stack).await, [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_video_is_kept_once_whoever_asks_and_whatever_dies() {
+    let stack = start(mortal().video_workers(1)).await;
+    let user = stack.user().await;
+    stack.grant(&user.uid, GRANT).await;
+    let keep = |job: &Value| user.send(&format!("/jobs/{}/asset", text(job, "/rawId")), &json!({}));
+    // The gateway dies between the commit and its answer.
+    let job = video(&user).await;
+    shown(&user, &job, "to be kept").await;
+    stack.restart_with(Part::GATEWAY, &[("CANVAS_FAILPOINTS", "keep.committed=kill")]).await;
+    keep(&job).attempt().await.expect_err("is not answered");
+    assert_eq!(stack.ended(Part::GATEWAY).await.code(), None, "killed");
+    stack.restart(Part::GATEWAY).await;
+    keep(&job).await.expect(200);
+    // Many ask at the same time.
+    let job = video(&user).await;
+    shown(&user, &job, "to be kept").await;
+    let replies = futures_util::future::join_all((0..8).map(|_| keep(&job).into_future())).await;
+    let mut statuses: Vec<u16> = replies.iter().map(|reply| reply.status).collect();
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 200, 200, 200, 200, 200, 200, 201]);
+    assert_eq!(stack.count("SELECT count(*) FROM assets WHERE kind = 'video'").await, 2);
     assert_eq!(stack.count("SELECT count(*) FROM jobs WHERE video_blob IS NOT NULL").await, 0);
     checker::settled(&stack, SETTLING).await;
     assert_eq!(checker::invariants(&stack).await, [""; 0]);

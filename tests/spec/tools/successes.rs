@@ -291,6 +291,25 @@ async fn a_video_is_generated() {
     another["attempt"] = json!(2);
     another["wait"] = json!(0);
     assert_ne!(tools.ok("video_generate", another).await["run"], made["run"]);
+    assert!(made["outputs"][0]["asset"].is_null(), "{made}");
+
+    // Kept, once; and one that is on the canvas from the beginning.
+    let keep = json!({"job": made["run"], "canvas": canvas});
+    let kept = tools.ok("video_keep", keep.clone()).await;
+    assert_eq!((&kept["wasKept"], &kept["durationSeconds"]), (&json!(false), &json!(2.0)));
+    let again = tools.ok("video_keep", keep).await;
+    assert_eq!((&again["wasKept"], &again["asset"]), (&json!(true), &kept["asset"]));
+    let found = tools.ok("find", json!({"kind": "asset", "canvas": canvas})).await;
+    assert!(found["items"].as_array().expect("a list").iter().any(|it| it["handle"] == kept["asset"]), "{found}");
+    let revision = tools.ok("canvas_read", json!({"canvas": canvas})).await["revision"].clone();
+    let placed =
+        json!({"model": "animatic", "prompt": "a walk", "durationSeconds": 1, "canvas": canvas, "revision": revision});
+    let placed = tools.ok("video_generate", placed).await;
+    let output = &placed["outputs"][0];
+    assert!(placed["canvas"] == canvas && output["asset"].is_string() && output["node"].is_string(), "{placed}");
+    let lacking = json!({"model": "animatic", "prompt": "a walk", "canvas": canvas, "place": {"title": "Walk"}});
+    let refused = tools.0.call("video_generate", lacking).await.fails("input_validation_error");
+    assert!(refused.to_string().contains("revision"), "{refused}");
 }
 
 #[tokio::test]

@@ -101,7 +101,8 @@ async fn seed(user: &User, hook: &str) -> Value {
         "canvasId": canvas,
         "nodeId": text(&asset, "/node").trim_start_matches("node:"),
         "assetId": asset["id"],
-        "previewToken": preview_token(&asset),
+        "previewToken": token(&asset, "/previewUrl"),
+        "videoToken": token(&kept_video(user).await, "/videoUrl"),
         "elementId": element["element"]["id"],
         "deliveryId": text(&job, "/webhook/id").trim_start_matches("webhook:"),
         "jobId": text(&job, "/id").trim_start_matches("job:"),
@@ -118,13 +119,19 @@ async fn made(user: &User, path: &str, body: &Value) -> Value {
     user.send(path, body).await.expect(201).json()
 }
 
-fn preview_token(asset: &Value) -> String {
-    let url = url::Url::parse(text(asset, "/previewUrl")).expect("a URL");
+fn token(asset: &Value, url: &str) -> String {
+    let url = url::Url::parse(text(asset, url)).expect("a URL");
     let token = url.query_pairs().find(|(name, _)| name == "token");
-    token.expect("a preview URL has a token").1.into_owned()
+    token.expect("the URL has a token").1.into_owned()
 }
 
-/// Makes a video and returns its final record.
+/// Makes a video and keeps it as an asset.
+async fn kept_video(user: &User) -> Value {
+    let job = video(user).await;
+    made(user, &format!("/jobs/{job}/asset"), &json!({})).await["asset"].clone()
+}
+
+/// Makes a video and returns the id of its job.
 async fn video(user: &User) -> String {
     let body = json!({"model": "animatic", "prompt": "a kite over the sea", "idempotencyKey": key()});
     let job = user.send("/videos/generate", &body).await.expect(202).json();

@@ -12,7 +12,7 @@ use std::time::Duration;
 use app::job::VideoOutput;
 use bytes::Bytes;
 use decoder::{Made, Order, Refusal, Work};
-use domain::job::{Failure, FailureCode};
+use domain::job::{Failure, FailureCode, VideoFacts};
 use domain::origin;
 use embedded::video::{self, Brief, FRAMES_PER_SECOND};
 use providers::{Calls, Entry, Shape};
@@ -69,7 +69,8 @@ impl Run<'_> {
         });
         let content = rendered.await??;
         taskqueue::failpoint!("generation.accepted");
-        let kept = self.task_run.retry_during_outage(|| async { Ok(self.keep_whole(&content).await?) }).await?;
+        let facts = VideoFacts { origin, ..VideoFacts::default() };
+        let kept = self.task_run.retry_during_outage(|| async { Ok(self.keep_whole(&content, facts).await?) }).await?;
         Ok(Step::Finished(kept, admitted))
     }
 

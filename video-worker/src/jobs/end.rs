@@ -9,19 +9,18 @@ use worker::{Error, Interrupt, decision};
 use super::run::Run;
 
 impl Run<'_> {
-    /// Completes the job with its stored video.
-    pub(super) async fn finish(&self, task: &Task, video: &VideoOutput) -> Result<Decision, Error> {
+    /// Completes the job with its stored video: as an asset in its target, or in its record if it has none.
+    pub(super) async fn finish(&self, task: &Task, video: VideoOutput) -> Result<Decision, Error> {
         taskqueue::failpoint!("generation.stored");
         if !self.task_run.lease.check() {
             return Ok(Decision::Stale);
         }
-        match self
-            .task_run
-            .generator
-            .worker
-            .complete(task, self.task_run.lease, &Completion::SucceededVideo(*video))
-            .await?
-        {
+        let video = self.described(video).await;
+        let completion = match &self.request.target {
+            Some(node) => Completion::Succeeded(vec![self.placement(node, video).await?]),
+            None => Completion::SucceededVideo(video),
+        };
+        match self.task_run.generator.worker.complete(task, self.task_run.lease, &completion).await? {
             // The video is fetched or made again.
             CompletionResult::BlobGone => Err(Error::BlobGone),
             concluded => Ok(decision(&concluded)),

@@ -1,8 +1,9 @@
 //! Storing videos.
 
-use app::job::VideoOutput;
-use domain::job::{Failure, FailureCode};
-use domain::origin::{self, Work};
+use app::job::{VIDEO_NAME, VideoOutput};
+use domain::asset::{AssetMediaType, ImageMediaType};
+use domain::id::{AssetId, NodeId};
+use domain::job::{Failure, FailureCode, PlacedVideo, Placement, Preview, VideoFacts};
 use providers::Incoming;
 use raster::xmp::{XmpReader, mp4_xmp_box};
 use worker::files::Content;
@@ -26,9 +27,8 @@ impl Run<'_> {
             )));
         }
         let worker = &self.task_run.generator.worker;
-        let has_frames = self.request.first_frame.is_some() || self.request.last_frame.is_some();
-        let work = if has_frames { Work::Edit } else { Work::Generate };
-        let packet = worker.marks.packet(origin::of_output(work, &[]), &[]);
+        let origin = self.request.provider_origin();
+        let packet = worker.marks.packet(origin, &[]);
         let mut reader = XmpReader::default();
         let (blob_key, mut writer) = worker.begin_file().await?;
         loop {
@@ -46,12 +46,71 @@ impl Run<'_> {
             writer.write(&mp4_xmp_box(packet.as_bytes())).await.map_err(Error::Store)?;
         }
         let written = writer.finish().await.map_err(Error::Store)?;
-        Ok(Ok(VideoOutput { blob_key, sha256: written.sha256, bytes: written.bytes }))
+        let facts = VideoFacts { origin, ..VideoFacts::default() };
+        Ok(Ok(VideoOutput { blob_key, sha256: written.sha256, bytes: written.bytes, facts, poster: None }))
     }
 
     /// Stores a video that was made in this process.
-    pub(super) async fn keep_whole(&self, video: &Content) -> Result<VideoOutput, Error> {
+    pub(super) async fn keep_whole(&self, video: &Content, facts: VideoFacts) -> Result<VideoOutput, Error> {
         let blob_key = self.task_run.generator.worker.put(video).await?;
-        Ok(VideoOutput { blob_key, sha256: video.sha256, bytes: video.bytes.len() as u64 })
+        Ok(VideoOutput { blob_key, sha256: video.sha256, bytes: video.bytes.len() as u64, facts, poster: None })
+    }
+
+    /// Adds to a stored video what its file says, and its poster. A video of which nothing can be read is stored all the same.
+    pub(super) async fn described(&self, mut kept: VideoOutput) -> VideoOutput {
+        let (worker, job) = (&self.task_run.generator.worker, self.task_run.job);
+        let read = async {
+            let film = worker.film(&job.account, kept.blob_key).await?;
+            let poster = match &film.poster {
+                None => None,
+                Some(content) => Some(Preview {
+                    mime_type: ImageMediaType::Jpeg.to_string(),
+                    bytes: content.bytes.len() as u64,
+                    sha256: content.sha256,
+                    blob_key: worker.put(content).await?,
+                }),
+            };
+            Ok::<_, Error>((film, poster))
+        };
+        match read.await {
+            Ok((film, poster)) => {
+                let (width, height) = film.size.unwrap_or_default();
+                kept.facts.width = width.into();
+                kept.facts.height = height.into();
+                kept.facts.duration_ms = film.duration_ms.and_then(|duration| duration.try_into().ok());
+                kept.facts.has_audio = film.has_audio;
+                kept.poster = poster;
+            }
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, job.id = %job.id, "cannot read the video of job {}", job.id);
+            }
+        }
+        taskqueue::failpoint!("video.described");
+        kept
+    }
+
+    /// A stored video as the asset that `node` will show. Without a poster, the image that it begins with stands for it.
+    pub(super) async fn placement(&self, node: &NodeId, kept: VideoOutput) -> Result<Placement, Error> {
+        let VideoOutput { blob_key, sha256, bytes, facts, mut poster } = kept;
+        if poster.is_none() {
+            let mut connection = self.task_run.generator.worker.connection().await?;
+            poster = app::job::first_frame(&mut connection, self.request).await?;
+        }
+        Ok(Placement {
+            node: node.clone(),
+            asset: AssetId::generate(),
+            name: VIDEO_NAME.to_owned(),
+            mime_type: AssetMediaType::Mp4.to_string(),
+            width: facts.width,
+            height: facts.height,
+            bytes,
+            sha256,
+            blob_key,
+            origin: facts.origin,
+            metadata_removed: Vec::new(),
+            preview: None,
+            provenance: self.request.provenance(self.task_run.job.id, &facts),
+            video: Some(PlacedVideo { facts, poster }),
+        })
     }
 }

@@ -45,7 +45,7 @@ impl Videos {
         match advanced {
             Ok(Step::Wait(_)) if run.task_run.is_canceled() => run.cancel(task).await,
             Ok(Step::Wait(after)) => Ok(Decision::Snooze { after }),
-            Ok(Step::Finished(video, _admitted)) => run.finish(task, &video).await,
+            Ok(Step::Finished(video, _admitted)) => run.finish(task, video).await,
             Err(Interrupt::Failed { failure, orphan }) => run.fail(task, output, failure, orphan).await,
             Err(Interrupt::Canceled) => run.cancel(task).await,
             Err(Interrupt::Stale) => Ok(Decision::Stale),

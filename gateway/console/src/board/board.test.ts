@@ -5,7 +5,6 @@ import { applied, applyTo, inverseOf, judge } from "../sync/change.ts";
 import { Draft, type Graph, graphOf, type Node } from "../sync/graph.ts";
 import { choices, connectionOf, described, duplicated, enclosed, ended, filled, freePlaces, isEmptySlot, moved, newNode, removed, resized, sectioned } from "./gestures.ts";
 import { around, boxOf, SpatialIndex, touches } from "./spatial.ts";
-import { customWith } from "./videos.ts";
 
 const EMPTY = graphOf({ title: "", nodes: [], connections: [] });
 const place = fc.integer({ min: -20_000, max: 20_000 });
@@ -150,7 +149,7 @@ test("the state of a node is described in words", () => {
   assert.equal(words({ ...of("image", "i"), ...job("finalizing") }), "Image Text, finishing");
   assert.equal(words({ ...of("video", "v"), ...job("failed") }), "Video Text, failed");
   assert.equal(words({ ...of("image", "i"), asset: "asset:a", ...job("succeeded") }), "Image Text");
-  const video = customWith(undefined, { job: "job:0198c5b0-3c1d-7a42-b0fe-91c2d3e4f506", by: "u" });
+  const video: unknown = { console: { video: { job: "job:0198c5b0-3c1d-7a42-b0fe-91c2d3e4f506", by: "u" } } };
   assert.equal(words({ ...of("video", "v"), metadata: { custom: video } } as Node), "Video Text", "its video says more");
 });
 

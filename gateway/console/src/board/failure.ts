@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useContext } from "react";
 import { SessionContext } from "../session.ts";
 import type { Node } from "../sync/graph.ts";
-import { statusAt } from "./gestures.ts";
+import { statusAt, workAt } from "./gestures.ts";
 import { type Failure, type Work, work } from "../work.ts";
 
 /** Of a Recipe run, what failed at this node says more than what became of the run. */
@@ -12,12 +12,12 @@ const failureIn = (run: Work, node: string): Failure | undefined =>
 
 /** Undefined until it is known, and if this session may not know: the service shows a run to who started it, for as long as it keeps it. */
 export function useFailure(node: Node): Failure | undefined {
-  const { job } = node.metadata;
+  const handle = workAt(node);
   const session = useContext(SessionContext);
   const mayKnow = session?.session.scopes.includes("job:manage") ?? false;
   const { data } = useQuery({
-    queryKey: ["failed", job?.run],
-    queryFn: ({ signal }) => work.read(job?.run ?? "", signal),
+    queryKey: ["failed", handle],
+    queryFn: ({ signal }) => work.read(handle ?? "", signal),
     enabled: statusAt(node) === "failed" && mayKnow,
     staleTime: Infinity,
     // What the service does not show now, it does not show later: nodes come into view again and again.

@@ -257,6 +257,9 @@ const ENDS: Record<string, string> = { succeeded: "ready", failed: "failed", can
 /** How work at a node ended, as a sentence. */
 export const endOf = (node: Node, status: string): string => `${nameOf(node)}: ${ENDS[status] ?? status}.`;
 
+/** The handle of the work at a node: of a run, or of the job that makes a video. */
+export const workAt = ({ type, metadata: { job } }: Node): string | undefined => (type === "video" ? (job?.id ?? job?.run) : job?.run);
+
 /** The status of the work at a node. Work that failed in part has succeeded where it has made something. */
 export const statusAt = ({ metadata: { job, provenance } }: Node): string | undefined => (job && provenance?.run === job.run && isOver(job.status) ? "succeeded" : job?.status);
 
@@ -281,7 +284,7 @@ export function described(graph: Graph, node: Node): string {
   const home = sectionId === undefined ? undefined : graph.nodes.get(sectionId);
   const kind = kindOf(node);
   const status = statusAt(node);
-  const isEmpty = node.type === "image" ? !node.asset : node.type === "video" && !videoOf(node);
+  const isEmpty = !node.asset && (node.type === "image" || (node.type === "video" && !videoOf(node)));
   return [
     `${kind[0]?.toUpperCase()}${kind.slice(1)} ${node.title || "without a title"}`,
     content?.slice(0, 120),

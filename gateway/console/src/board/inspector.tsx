@@ -2,7 +2,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { Link } from "wouter";
-import { type Action, api, type Parameter } from "../api.ts";
+import { type Action, api, fileUrl, type Parameter } from "../api.ts";
 import { ElementForm } from "../elements/form.tsx";
 import { Problem } from "../errors.ts";
 import { count, lowered, percent } from "../format.ts";
@@ -27,8 +27,8 @@ import { kindOf, statusAt } from "./gestures.ts";
 import styles from "./inspector.module.css";
 import type { ActionAttempt } from "./making.ts";
 import { ProvenanceOf, sourceOf } from "./provenance.tsx";
-import { runAction } from "./runs.ts";
-import { useVideo, VideoPlayer } from "./video.tsx";
+import { keepVideo, runAction } from "./runs.ts";
+import { useAsset, useVideo, VideoPlayer } from "./video.tsx";
 import { NodeStatus } from "./waiting.tsx";
 
 interface InspectorProps {
@@ -42,7 +42,7 @@ interface InspectorProps {
 export function Inspector({ board, canvas, nodes, attempt }: InspectorProps) {
   const [node] = nodes;
   if (!node) return <p className={styles.hint}>Select a node to see what it is and what can be made of it.</p>;
-  const images = nodes.filter(({ asset }) => asset !== undefined);
+  const images = nodes.filter(({ asset, type }) => asset !== undefined && type !== "video");
   const video = videoOf(node);
   return (
     <>
@@ -50,7 +50,8 @@ export function Inspector({ board, canvas, nodes, attempt }: InspectorProps) {
       {nodes.length === 1 && node.asset !== undefined && <AiBadgeOf key={node.asset} handle={node.asset} />}
       {board.canChange && <Colors board={board} nodes={nodes} />}
       {nodes.length === 1 && <Work board={board} node={node} />}
-      {nodes.length === 1 && video && <Video key={video.job} board={board} node={node} video={video} />}
+      {nodes.length === 1 && video && <Video key={video.job} board={board} canvas={canvas} node={node} video={video} />}
+      {nodes.length === 1 && node.type === "video" && node.asset !== undefined && <StoredVideo key={node.asset} node={node} asset={node.asset} />}
       {nodes.length === 1 && <BeforeAndAfter board={board} node={node} />}
       {nodes.length === 1 && <ProvenanceOf node={node} board={board} />}
       {board.canChange && images.length > 0 && <Actions key={attempt?.into} board={board} canvas={canvas} images={images} attempt={attempt} />}
@@ -227,7 +228,8 @@ function Work({ board, node }: { board: Board; node: Node }) {
   const [isCanceling, setIsCanceling] = useState(false);
   const { job } = node.metadata;
   const failure = useFailure(node);
-  if (!job || statusAt(node) === "succeeded") return null;
+  // Of a video, who started it sees more.
+  if (!job || statusAt(node) === "succeeded" || node.type === "video") return null;
   const run = { handle: job.run, kind: "image", operation: job.operation, creditCost: 0 };
   const attempt = attemptAt(board, [node], scopes);
   return (
@@ -246,10 +248,12 @@ function Work({ board, node }: { board: Board; node: Node }) {
 }
 
 /** The video of a video node: played, or how far it is. */
-function Video({ board, node, video }: { board: Board; node: Node; video: NodeVideo }) {
+function Video({ board, canvas, node, video }: { board: Board; canvas: string; node: Node; video: NodeVideo }) {
   const { account, session } = useSession();
   const queries = useQueryClient();
   const [isCanceling, setIsCanceling] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const isOwn = video.by === undefined || video.by === account.id;
   const found = useVideo(video);
   if (!found || found.state === "loading") return null;
   if (found.state === "hidden") return <p className={styles.hint}>{found.why}.</p>;
@@ -265,9 +269,9 @@ function Video({ board, node, video }: { board: Board; node: Node; video: NodeVi
         {board.canChange && found.state === "making" && <Button onClick={() => setIsCanceling(true)}>Cancel</Button>}
       </p>
       {found.state === "making" && <progress aria-label="Progress of the video" max={100} {...(job.progress > 0 && { value: job.progress })} />}
-      {found.state === "ready" && <VideoPlayer key={job.id} job={job.id} title={node.title} className={styles.video} />}
+      {found.state === "ready" && <VideoPlayer key={job.id} source={videoUrl(job.id)} title={node.title} className={styles.video} />}
       {job.failure && <Reason failure={job.failure} />}
-      {board.canChange && found.state === "ended" && video.by === account.id && session.scopes.includes("video:generate") && (
+      {board.canChange && found.state === "ended" && isOwn && session.scopes.includes("video:generate") && (
         <Button
           onClick={() => {
             board.followSelection("video");
@@ -276,6 +280,13 @@ function Video({ board, node, video }: { board: Board; node: Node; video: NodeVi
         >
           New attempt…
         </Button>
+      )}
+      {board.canChange && found.state === "ready" && video.by !== undefined && (
+        <>
+          <p className={styles.hint}>Only you can play it, for 30 days after it was made. Kept on the canvas, it stays, and everybody who can see the canvas can play it.</p>
+          <Button onClick={() => void keepVideo(board, canvas, node, job.id).catch(setError)}>Keep on the canvas</Button>
+          {error !== undefined && <p className={styles.hint}>{messageOf(error)}</p>}
+        </>
       )}
       <p className={styles.hint}>
         {priceOf(job.creditCost)}
@@ -294,10 +305,25 @@ function Video({ board, node, video }: { board: Board; node: Node; video: NodeVi
       {isCanceling && (
         <CancelDialog
           run={{ handle: job.id, kind: "video", operation: "generate", creditCost: job.creditCost }}
-          hasTargets={false}
+          hasTargets={video.by === undefined}
           close={() => setIsCanceling(false)}
           canceled={() => void queries.invalidateQueries({ queryKey: ["video", job.id] })}
         />
+      )}
+    </section>
+  );
+}
+
+/** The video that a node shows, for everybody who can see the canvas. */
+function StoredVideo({ node, asset }: { node: Node; asset: string }) {
+  const { data } = useAsset(asset);
+  return (
+    <section className={styles.group} aria-label="Video">
+      <VideoPlayer source={fileUrl(asset)} title={node.title} className={styles.video} />
+      {data?.durationSeconds !== undefined && (
+        <p className={styles.hint}>
+          {data.durationSeconds} s{data.hasAudio === true && ", with sound"}
+        </p>
       )}
     </section>
   );
@@ -350,7 +376,7 @@ function ActionForm({ board, canvas, action, images, attempt }: ActionsProps & {
   const [isStarting, setIsStarting] = useState(false);
   const [first] = images;
   const needsSecond = action.inputs.length > 1;
-  const others = needsSecond ? [...board.graph.nodes.values()].filter(({ id, asset }) => asset !== undefined && id !== first?.id) : [];
+  const others = needsSecond ? [...board.graph.nodes.values()].filter(({ id, asset, type }) => asset !== undefined && type !== "video" && id !== first?.id) : [];
   const other = others.find(({ id }) => id === second) ?? images[1] ?? others[0];
   const problems = error instanceof Problem ? problemsOf(error.fields) : {};
 

@@ -3,7 +3,6 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { api, type Model } from "../api.ts";
 import { firstOf } from "../format.ts";
-import { useSession } from "../session.ts";
 import type { Graph, Node, Purpose, Role } from "../sync/graph.ts";
 import { Failure, Waiting } from "../ui/parts.tsx";
 import type { Board, Ui } from "./board.ts";
@@ -11,19 +10,19 @@ import { Choice, ModelField, PromptField, Start, Stays } from "./fields.tsx";
 import styles from "./inspector.module.css";
 import { type FrameUse, frameProblem, MOST_PROMPT, optionsOf, promptNode, type Reference, referencesTo, ROLES, type VideoEntries, videoCapability, withRole } from "./making.ts";
 import { makeVideo } from "./runs.ts";
-import { useVideo } from "./video.tsx";
-import { videoOf } from "./videos.ts";
+import { statusAt } from "./gestures.ts";
+import { isOver } from "../work.ts";
 
 const MOST_IMAGES = 9;
 const USES: Partial<Record<Purpose, FrameUse>> = { "first-frame": "first", "last-frame": "last", reference: "reference" };
 
-export function MakeVideo({ board, nodes, ui }: { board: Board; nodes: Node[]; ui: Ui }) {
+export function MakeVideo({ board, canvas, nodes, ui }: { board: Board; canvas: string; nodes: Node[]; ui: Ui }) {
   const { data, error, refetch } = useQuery({ queryKey: ["models", "video"], queryFn: ({ signal }) => api.models(signal, "video"), staleTime: 60_000 });
   const target = nodes.find(({ type }) => type === "video");
   if (error && !data) return <Failure title="The models cannot be loaded" error={error} retry={refetch} />;
   if (!data) return <Waiting label="Loading the models" />;
   if (data.length === 0) return <p className={styles.hint}>No model can make videos with this session.</p>;
-  return <VideoForm board={board} nodes={nodes} entered={ui.entered.video} target={target} models={data} />;
+  return <VideoForm board={board} canvas={canvas} nodes={nodes} entered={ui.entered.video} target={target} models={data} />;
 }
 
 /** An image, and what it is used for as long as a person chooses nothing else. */
@@ -47,6 +46,7 @@ type Setting = "seconds" | "ratio" | "resolution" | "audio";
 
 interface FormProps {
   board: Board;
+  canvas: string;
   nodes: Node[];
   /** What a person chooses stays; until then the form follows the video node. */
   entered: VideoEntries;
@@ -55,12 +55,10 @@ interface FormProps {
   models: Model[];
 }
 
-function VideoForm({ board, nodes, entered, target, models }: FormProps) {
+function VideoForm({ board, canvas, nodes, entered, target, models }: FormProps) {
   const queries = useQueryClient();
-  const { account } = useSession();
   const balance = useQuery({ queryKey: ["balance"], queryFn: ({ signal }) => api.balance(signal) });
-  const before = target && videoOf(target);
-  const video = useVideo(before);
+  const status = target && statusAt(target);
   const made = target?.metadata;
   const enter = (change: VideoEntries) => board.enter("video", change);
   const { model: key, prompt: typed, uses = {}, cap = "" } = entered;
@@ -70,7 +68,7 @@ function VideoForm({ board, nodes, entered, target, models }: FormProps) {
   const model = models.find(({ id, modelId }) => (key === undefined ? modelId === made?.model : id === key)) ?? (models[0] as Model);
   const text = promptNode(nodes);
   const prompt = typed ?? (text ? firstOf(text.metadata.content ?? "", MOST_PROMPT) : (made?.prompt ?? ""));
-  const known: Record<Setting, string | undefined> = { seconds: made?.durationSeconds?.toString(), ratio: made?.aspectRatio, resolution: before?.resolution, audio: before?.hasAudio?.toString() };
+  const known: Record<Setting, string | undefined> = { seconds: made?.durationSeconds?.toString(), ratio: made?.aspectRatio, resolution: undefined, audio: undefined };
   const setting = (name: Setting) => entered[name] ?? known[name] ?? "";
   const set = (name: Setting) => (value: string) => enter({ [name]: value });
   const images = imagesFor(board.graph, nodes, target);
@@ -84,7 +82,7 @@ function VideoForm({ board, nodes, entered, target, models }: FormProps) {
   const options = (name: string) => optionsOf(model, name, capability);
   const among = (name: Setting, parameter: string) => (options(parameter).includes(setting(name)) ? setting(name) : "");
   const hasAudio = model.parameters.some(({ name, capabilities }) => name === "generateAudio" && capabilities.some((one) => one === capability));
-  const isMaking = video?.state === "making";
+  const isMaking = status !== undefined && !isOver(status);
 
   async function start(event: FormEvent) {
     event.preventDefault();
@@ -92,7 +90,7 @@ function VideoForm({ board, nodes, entered, target, models }: FormProps) {
     setIsStarting(true);
     setError(undefined);
     try {
-      await makeVideo(board, {
+      await makeVideo(board, canvas, {
         model,
         prompt,
         frames,
@@ -102,7 +100,6 @@ function VideoForm({ board, nodes, entered, target, models }: FormProps) {
         ratio: among("ratio", "aspectRatio"),
         resolution: among("resolution", "resolution"),
         hasAudio: hasAudio && setting("audio") !== "" ? setting("audio") === "true" : undefined,
-        by: account.id,
         maxCredits: cap.trim() === "" ? undefined : Number(cap),
       });
     } catch (error) {
@@ -159,12 +156,12 @@ function VideoForm({ board, nodes, entered, target, models }: FormProps) {
       <p className={styles.hint}>
         {target && !isMaking ? (
           <>
-            Into <bdi>{target.title || "the selected video"}</bdi>.{before && " Its present video is replaced."}
+            Into <bdi>{target.title || "the selected video"}</bdi>.{target.asset !== undefined && " Its present video moves to its history."}
           </>
         ) : (
           "Into a new node."
         )}{" "}
-        The service keeps a video for 30 days. Only you can play it: download it to share it.
+        The video stays on the canvas, and everybody who can see the canvas can play it.
       </p>
     </form>
   );

@@ -49,7 +49,7 @@ export function Make({ board, canvas, nodes, ui }: Props) {
           ))}
         </fieldset>
       )}
-      {kind === "image" ? <MakeImages key={draft ? JSON.stringify([draft.of, draft.into]) : ""} board={board} canvas={canvas} nodes={nodes} ui={ui} /> : <MakeVideo board={board} nodes={nodes} ui={ui} />}
+      {kind === "image" ? <MakeImages key={draft ? JSON.stringify([draft.of, draft.into]) : ""} board={board} canvas={canvas} nodes={nodes} ui={ui} /> : <MakeVideo board={board} canvas={canvas} nodes={nodes} ui={ui} />}
     </>
   );
 }

@@ -183,7 +183,7 @@ function referenceTo(nodes: Node[], handle: string, role: Role | undefined): Ref
 
 /** The images of nodes as references, each once. */
 export function referencesTo(nodes: Node[]): Reference[] {
-  const references = nodes.flatMap((node): [string, Reference][] => (node.asset === undefined ? [] : [[node.asset, { asset: node.asset, title: node.title || "Image", node }]]));
+  const references = nodes.flatMap((node): [string, Reference][] => (node.asset === undefined || node.type === "video" ? [] : [[node.asset, { asset: node.asset, title: node.title || "Image", node }]]));
   return [...new Map(references.toReversed()).values()].toReversed().slice(0, MOST_REFERENCES);
 }
 

@@ -12,7 +12,7 @@ import { isEmptySlot, stateId, statusAt } from "./gestures.ts";
 import { useImage } from "./images.ts";
 import styles from "./nodes.module.css";
 import { TextField } from "./text.tsx";
-import { VideoArea } from "./video.tsx";
+import { StoredVideo, VideoArea } from "./video.tsx";
 import { videoOf } from "./videos.ts";
 import { NodeStatus } from "./waiting.tsx";
 
@@ -145,14 +145,19 @@ const ImageNode = memo(({ data: { node, editing, isResizable }, selected }: Prop
   </Card>
 ));
 
-const VideoNode = memo(({ data: { node, editing, isResizable }, selected }: Props) => {
+const VideoNode = memo(({ data: { node, editing, isResizable }, selected }: Props) => (
+  <Card node={node} editing={editing} selected={selected} isResizable={isResizable}>
+    <VideoContent node={node} />
+  </Card>
+));
+
+function VideoContent({ node }: { node: Node }) {
+  const detail = useContext(DetailContext);
   const video = videoOf(node);
-  return (
-    <Card node={node} editing={editing} selected={selected} isResizable={isResizable}>
-      {video ? <VideoArea node={node} video={video} /> : <Slot node={node} icon="video" />}
-    </Card>
-  );
-});
+  const slot = <Slot node={node} icon="video" />;
+  if (node.asset !== undefined) return <StoredVideo node={node} asset={node.asset} pixels={node.width * detail} />;
+  return video ? <VideoArea node={node} video={video} others={slot} /> : slot;
+}
 
 /** The largest size at which a note's text fits, as the service draws it. */
 export function noteSize({ width, height, metadata: { content = "", fontSize } }: Node): number {

@@ -10,6 +10,7 @@ import type { Board } from "./board.ts";
 import { kindOf } from "./gestures.ts";
 import styles from "./inspector.module.css";
 import { draftOf, isFailed } from "./making.ts";
+import { videoJob } from "./videos.ts";
 
 type Provenance = NonNullable<Node["metadata"]["provenance"]>;
 
@@ -37,12 +38,12 @@ export function ProvenanceOf({ board, node }: { board: Board; node: Node }) {
           <Button onClick={() => board.makeAgain(draft)}>Make again</Button>
         )}
         {node.asset !== undefined && (
-          <a className={styles.download} href={fileUrl(node.asset)} download={node.title || "image"}>
+          <a className={styles.download} href={fileUrl(node.asset)} download={node.title || node.type}>
             Download
           </a>
         )}
         {provenance?.run && session.scopes.includes("job:manage") && (
-          <Link className={styles.download} href={`/runs?run=${encodeURIComponent(provenance.run)}`}>
+          <Link className={styles.download} href={`/runs?run=${encodeURIComponent(node.type === "video" ? videoJob(provenance.run) : provenance.run)}`}>
             Its run
           </Link>
         )}

@@ -13,7 +13,6 @@ import { keep } from "./engines.ts";
 import { connectionOf, newNode, sizeOf } from "./gestures.ts";
 import { type FrameUse, isFailed, keptAction, keptOf, type Reference } from "./making.ts";
 import { SpatialIndex } from "./spatial.ts";
-import { customWith, videoOf } from "./videos.ts";
 
 const GAP = 60;
 /** How many places are looked at before a target covers another node. */
@@ -206,8 +205,6 @@ export interface VideoRequest {
   ratio: string;
   resolution: string;
   hasAudio: boolean | undefined;
-  /** The account that pays. */
-  by: string;
   /** The spending cap, if it is not the price. */
   maxCredits: number | undefined;
 }
@@ -223,52 +220,57 @@ function videoSize(ratio: string): Size {
   return { width: Math.max(Math.round(across * scale), 60), height: Math.max(Math.round(down * scale), 60) + CAPTION };
 }
 
-/**
- * Generates a video, for at most the price that was shown, and keeps its job in a video node. The service writes no canvas for a video:
- * a start that is refused leaves nothing, and one that is accepted is in the list of runs whatever happens to the node.
- */
-export async function makeVideo(board: Board, request: VideoRequest): Promise<void> {
-  const { model, prompt, frames, source, target, seconds, ratio, resolution, hasAudio, by } = request;
+/** Generates a video into the node that is selected or into a new one, for at most the price that was shown. */
+export async function makeVideo(board: Board, canvas: string, request: VideoRequest): Promise<void> {
+  const { model, prompt, frames, source, target, seconds, ratio, resolution, hasAudio } = request;
   const frame = (use: FrameUse) => frames.find((one) => one.use === use)?.reference.asset;
   const [first, last] = [frame("first"), frame("last")];
   const references = frames.filter(({ use }) => use === "reference").map(({ reference: { asset, role } }) => (role ? { handle: asset, role } : asset));
-  const release = keep(board.engine);
-  const start = work.startVideo({
-    idempotencyKey: board.newId(),
-    model: model.handle,
-    prompt,
-    maxCredits: request.maxCredits ?? model.creditCost,
-    ...(first !== undefined && { firstFrame: first }),
-    ...(last !== undefined && { lastFrame: last }),
-    ...(references.length > 0 && { references }),
-    ...(seconds !== undefined && { durationSeconds: seconds }),
-    ...(ratio !== "" && { aspectRatio: ratio }),
-    ...(resolution !== "" && { resolution }),
-    ...(hasAudio !== undefined && { generateAudio: hasAudio }),
-  });
-  const job = await start.finally(release);
-  const video = { job: job.id, by, ...(resolution !== "" && { resolution }), ...(hasAudio !== undefined && { hasAudio }) };
-  // What was there when the start was sent may have changed or gone since.
-  const present = target && board.graph.nodes.get(target.id);
-  const isFree = present !== undefined && videoOf(present)?.job === videoOf(target as Node)?.job;
-  const beside = frames[0]?.reference.node ?? source ?? present;
-  const [made] = isFree ? [present] : targetsFor(board, 1, beside, titleOf(prompt) || "Video", "video", videoSize(ratio));
-  if (!made) return;
   const fields = {
     "metadata.prompt": prompt,
     "metadata.model": model.modelId,
     "metadata.durationSeconds": seconds ?? null,
     "metadata.aspectRatio": ratio || null,
-    "metadata.custom": customWith(isFree ? present : undefined, video),
   };
-  const change: Change = isFree ? update("node", present, fields) : { do: "create", node: withFields(made, fields) };
+  // What was there when the form was filled in may have gone since.
+  const before = [target && board.graph.nodes.get(target.id)].flatMap((node) => node ?? []);
+  const beside = frames[0]?.reference.node ?? source;
+  const size = videoSize(ratio);
+  const targets = targetsFor(board, 1 - before.length, beside, titleOf(prompt) || "Video", "video", size).map((node) => withFields(node, fields));
   const wanted = [
     ...frames.map(({ reference: { node, role }, use }) => ({ from: node, purpose: PURPOSES[use], role: use === "reference" ? role : undefined })),
     { from: source, purpose: "flow" as const, role: undefined },
   ];
-  const links = wanted.flatMap(({ from, purpose, role }) => (from && !isLinked(board, from, made, purpose) ? linksTo(board, from, [made], purpose, role) : []));
-  board.engine.perform("Make a video", [change, ...links]);
-  board.select([made.id]);
+  const links = wanted.flatMap(({ from, purpose, role }) => (from ? linksTo(board, from, [...before, ...targets].filter((to) => !isLinked(board, from, to, purpose)), purpose, role) : []));
+  const start = (common: Start, [targetNodeId = ""]: string[]) =>
+    work.startVideo({
+      ...common,
+      canvasId: canvas,
+      targetNodeId,
+      model: model.handle,
+      prompt,
+      maxCredits: request.maxCredits ?? model.creditCost,
+      ...(first !== undefined && { firstFrame: first }),
+      ...(last !== undefined && { lastFrame: last }),
+      ...(references.length > 0 && { references }),
+      ...(seconds !== undefined && { durationSeconds: seconds }),
+      ...(ratio !== "" && { aspectRatio: ratio }),
+      ...(resolution !== "" && { resolution }),
+      ...(hasAudio !== undefined && { generateAudio: hasAudio }),
+    });
+  await startInto(board, "Make a video", targets, [...before.map((node) => update("node", node, fields)), ...links], start, before);
+}
+
+/** Keeps the video of a job on the canvas, in the node that has the job in its data. */
+export async function keepVideo(board: Board, canvas: string, node: Node, job: string): Promise<void> {
+  const release = keep(board.engine);
+  try {
+    const targetNodeId = `node:${board.engine.real(node.id)}`;
+    await startOn(board, ({ baseRevision }) => work.keepVideo(job, { canvasId: canvas, targetNodeId, baseRevision }));
+    await board.engine.refresh();
+  } finally {
+    release();
+  }
 }
 
 const PURPOSES = { first: "first-frame", last: "last-frame", reference: "reference" } as const satisfies Record<FrameUse, Purpose>;

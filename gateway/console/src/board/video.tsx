@@ -1,7 +1,9 @@
 /** A video node: its video, or what becomes of the job that makes it. */
 import { useQuery } from "@tanstack/react-query";
-import { useContext, useEffect, useEffectEvent, useRef, useState } from "react";
+import { type ReactNode, useContext, useEffect, useEffectEvent, useRef, useState } from "react";
 import { flushSync } from "react-dom";
+import { fileUrl } from "../api.ts";
+import { assets } from "../assets.ts";
 import { Problem } from "../errors.ts";
 import { percent } from "../format.ts";
 import { SessionContext } from "../session.ts";
@@ -11,6 +13,7 @@ import { useWatch } from "../ui/queues.tsx";
 import { explained, isOver, stateOf, statusOf, type VideoJob, videoUrl, work } from "../work.ts";
 import { useBoard } from "./context.ts";
 import { endOf, stateId } from "./gestures.ts";
+import { useImage } from "./images.ts";
 import styles from "./video.module.css";
 import { frameOf, type NodeVideo } from "./videos.ts";
 
@@ -41,13 +44,35 @@ export function useVideo(video: NodeVideo | undefined): VideoState | undefined {
   return error ? { state: "hidden", why: messageOf(error) } : { state: "loading" };
 }
 
-/** The video in its node on the board. */
-export function VideoArea({ node, video }: { node: Node; video: NodeVideo }) {
+/** The video that a node shows as an asset, for every member of the canvas. */
+export function StoredVideo({ node, asset, pixels }: { node: Node; asset: string; pixels: number }) {
+  const { data, isError } = useAsset(asset);
+  const hasPoster = data?.previewUrl !== undefined;
+  const { url } = useImage(hasPoster ? asset : undefined, pixels);
+  if (isError) {
+    return (
+      <div className={styles.slot}>
+        <Icon name="video" size={28} />
+        <span>This video cannot be shown</span>
+      </div>
+    );
+  }
+  if (!data) return <div className={styles.slot} />;
+  return <Player key={asset} source={fileUrl(asset)} title={node.title} {...(hasPoster && { poster: url ?? "" })} />;
+}
+
+/** What is known of an asset. */
+export const useAsset = (handle: string) => useQuery({ queryKey: ["asset", handle], queryFn: ({ signal }) => assets.read(handle, signal), staleTime: Infinity });
+
+/** The video of a job that a node waits for, or has in its own data. `others`: what those see who may not read the job that fills the node. */
+export function VideoArea({ node, video, others }: { node: Node; video: NodeVideo; others: ReactNode }) {
   const found = useVideo(video);
-  useEnd(node, found);
+  // The end of a job that fills the node is in the graph.
+  useEnd(node, video.by === undefined ? undefined : found);
   useWatch(found?.state === "making" ? ["video"] : []);
   const id = stateId(node.id);
   if (!found || found.state === "loading") return <div className={styles.slot} />;
+  if (found.state === "hidden" && video.by === undefined) return others;
   if (found.state === "hidden") {
     return (
       <div className={styles.slot}>
@@ -56,7 +81,7 @@ export function VideoArea({ node, video }: { node: Node; video: NodeVideo }) {
       </div>
     );
   }
-  if (found.state === "ready") return <Player key={video.job} job={video.job} title={node.title} />;
+  if (found.state === "ready") return <Player key={video.job} source={videoUrl(video.job)} title={node.title} />;
   const { status = "", progress = 0, failure } = found.job ?? {};
   return (
     <div className={styles.slot} data-status={found.state === "making" ? "making" : status}>
@@ -90,26 +115,37 @@ function useEnd(node: Node, found: VideoState | undefined): void {
   }, [state]);
 }
 
-/** The first frame, and the video once it is played: until then it costs no connection. */
-function Player({ job, title }: { job: string; title: string }) {
+interface PlayerProps {
+  /** The address of the video. */
+  source: string;
+  title: string;
+  /** The address of its poster, empty while it is loaded. Without one, the first frame is read from the video. */
+  poster?: string;
+}
+
+/** The poster, and the video once it is played: until then it costs no connection. */
+function Player({ source, title, poster }: PlayerProps) {
   const [isOpen, setIsOpen] = useState(false);
-  const [frame, setFrame] = useState<string>();
+  const [first, setFirst] = useState<string>();
+  const hasPoster = poster !== undefined;
   useEffect(() => {
+    if (hasPoster) return undefined;
     let isShown = true;
-    void frameOf(job).then((url) => isShown && setFrame(url));
+    void frameOf(source).then((url) => isShown && setFirst(url));
     return () => {
       isShown = false;
     };
-  }, [job]);
+  }, [source, hasPoster]);
+  const frame = poster ?? first;
   const button = useRef<HTMLButtonElement>(null);
   const close = () => {
     flushSync(() => setIsOpen(false));
     button.current?.focus();
   };
-  if (isOpen) return <VideoPlayer job={job} title={title} isPlaying className={`nodrag nowheel ${styles.video}`} close={close} />;
+  if (isOpen) return <VideoPlayer source={source} title={title} isPlaying className={`nodrag nowheel ${styles.video}`} close={close} />;
   return (
     <div className={styles.frame}>
-      {frame !== undefined && <img src={frame} alt="" draggable={false} />}
+      {frame !== undefined && frame !== "" && <img src={frame} alt="" draggable={false} />}
       <button ref={button} type="button" className={`nodrag ${styles.play}`} aria-label={`Play ${title || "the video"}`} onClick={() => setIsOpen(true)}>
         <Icon name="play" size={24} />
       </button>
@@ -118,7 +154,8 @@ function Player({ job, title }: { job: string; title: string }) {
 }
 
 interface VideoPlayerProps {
-  job: string;
+  /** The address of the video. */
+  source: string;
   title: string;
   /** Whether it plays at once, and takes the keyboard. */
   isPlaying?: boolean;
@@ -128,7 +165,7 @@ interface VideoPlayerProps {
 }
 
 /** A video with the browser's controls. It reads ranges, so one can go to any place in it. */
-export function VideoPlayer({ job, title, isPlaying = false, className, close }: VideoPlayerProps) {
+export function VideoPlayer({ source, title, isPlaying = false, className, close }: VideoPlayerProps) {
   const video = useRef<HTMLVideoElement>(null);
   useEffect(() => {
     if (isPlaying) video.current?.focus({ preventScroll: true });
@@ -137,7 +174,7 @@ export function VideoPlayer({ job, title, isPlaying = false, className, close }:
     // oxlint-disable-next-line jsx-a11y/media-has-caption -- the service makes no captions
     <video
       ref={video}
-      src={videoUrl(job)}
+      src={source}
       controls
       autoPlay={isPlaying}
       preload={isPlaying ? "auto" : "metadata"}

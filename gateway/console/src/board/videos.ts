@@ -1,38 +1,39 @@
-/** Videos of video nodes. The service keeps a video as a job alone, so a node has the handle of its job in its own data. */
-import { type Graph, type Node, valueOf } from "../sync/graph.ts";
-import { videoUrl } from "../work.ts";
+/**
+ * Videos of video nodes. A node shows its video as an asset, as an image node shows an image. Before that, a node had no more than the
+ * handle of a job, in its own data: such a video stays with its job until it is kept.
+ */
+import type { Graph, Node } from "../sync/graph.ts";
+import { isOver } from "../work.ts";
 
 export interface NodeVideo {
-  /** Handle of the job. */
+  /** Handle of the job. Only the account that started it can read it. */
   job: string;
-  /** The account that started it. Only that account can read the job. */
-  by: string;
-  resolution?: string;
-  hasAudio?: boolean;
+  /** That account, for a video that the job alone has. */
+  by?: string;
 }
 
 const JOB = /^job:[0-9a-f-]{36}$/;
 export const record = (value: unknown): Record<string, unknown> => (typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {});
 
-/** The video of a node. Any client can write this data, so it can be anything. */
+/** The job of a video node that shows no asset: the one that fills it, or the one in its data. Any client can write this data, so it can be anything. */
 export function videoOf(node: Node): NodeVideo | undefined {
-  const { job, by, resolution, hasAudio } = record(record(record(node.metadata.custom)["console"])["video"]);
-  if (node.type !== "video" || typeof job !== "string" || !JOB.test(job) || typeof by !== "string") return undefined;
-  return { job, by, ...(typeof resolution === "string" && { resolution }), ...(typeof hasAudio === "boolean" && { hasAudio }) };
+  if (node.type !== "video" || node.asset !== undefined) return undefined;
+  const filling = node.metadata.job;
+  const { job, by } = record(record(record(node.metadata.custom)["console"])["video"]);
+  const own = typeof job === "string" && JOB.test(job) && typeof by === "string" ? { job, by } : undefined;
+  return filling?.id !== undefined && (!own || !isOver(filling.status)) ? { job: filling.id } : own;
 }
 
-/** A node's own data with a video in it. What other clients keep there stays. */
-export function customWith(node: Node | undefined, video: NodeVideo): Record<string, unknown> {
-  const custom = record(node && valueOf(node, "metadata.custom"));
-  return { ...custom, console: { ...record(custom["console"]), video } };
-}
+/** The handle of the job that made a video, by that of its run. */
+export const videoJob = (run: string): string => run.replace(/^run:/, "job:");
 
 /** The nodes that these handles name: of nodes, and of the runs and jobs that filled nodes. */
 export function nodesOf(graph: Graph, handles: string[]): Node[] {
   const wanted = new Set(handles);
   return [...graph.nodes.values()].filter((node) => {
     const { job, provenance } = node.metadata;
-    return [node.handle, job?.run, provenance?.run, videoOf(node)?.job].some((handle) => handle !== undefined && wanted.has(handle));
+    const made = node.type === "video" && provenance?.run !== undefined ? videoJob(provenance.run) : undefined;
+    return [node.handle, job?.run, job?.id, provenance?.run, made, videoOf(node)?.job].some((handle) => handle !== undefined && wanted.has(handle));
   });
 }
 
@@ -45,18 +46,18 @@ const MOST_FRAMES = 100;
 const frames = new Map<string, Promise<string | undefined>>();
 let last: Promise<unknown> = Promise.resolve();
 
-/** The first frame of a video as an image. Videos are read one after another, because a browser has six connections to the service. */
-export function frameOf(job: string): Promise<string | undefined> {
-  const known = frames.get(job);
+/** The first frame of the video at this address as an image. Videos are read one after another, because a browser has six connections to the service. */
+export function frameOf(source: string): Promise<string | undefined> {
+  const known = frames.get(source);
   if (known) return known;
   const frame = last
-    .then(() => grab(job))
+    .then(() => grab(source))
     .catch(() => {
       // It is tried again when the node is seen again.
-      frames.delete(job);
+      frames.delete(source);
       return undefined;
     });
-  frames.set(job, frame);
+  frames.set(source, frame);
   last = frame;
   for (const [old, image] of frames) {
     if (frames.size <= MOST_FRAMES) break;
@@ -66,7 +67,7 @@ export function frameOf(job: string): Promise<string | undefined> {
   return frame;
 }
 
-async function grab(job: string): Promise<string | undefined> {
+async function grab(source: string): Promise<string | undefined> {
   const video = document.createElement("video");
   video.muted = true;
   video.preload = "auto";
@@ -75,7 +76,7 @@ async function grab(job: string): Promise<string | undefined> {
       video.addEventListener("loadeddata", resolve, { once: true });
       video.addEventListener("error", reject, { once: true });
       setTimeout(reject, PATIENCE);
-      video.src = videoUrl(job);
+      video.src = source;
     });
     const scale = Math.min(WIDTH / video.videoWidth, 1);
     const canvas = new OffscreenCanvas(Math.round(video.videoWidth * scale), Math.round(video.videoHeight * scale));

@@ -1,4 +1,4 @@
-/** Assets as a grid of images, read page by page and loaded when they come near the screen. */
+/** Assets as a grid of images and posters, read page by page and loaded when they come near the screen. */
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { type DragEvent, type KeyboardEvent, type ReactNode, useState } from "react";
 import { type Asset, assets, formatOf, type Listed, type Place, type Where } from "../assets.ts";
@@ -11,10 +11,15 @@ import styles from "./asset-grid.module.css";
 /** The query of the list, which all that changes assets invalidates. */
 export const ASSETS = "assets";
 
-const factsOf = ({ width, height, bytes: size, mimeType }: Asset): string => `${width} × ${height} · ${formatOf(mimeType)} · ${bytes(size)}`;
+/** Width and height, and of a video how long it is. */
+export const sizeOf = ({ width, height, durationSeconds }: Asset): string => [width > 0 && `${width} × ${height}`, durationSeconds !== undefined && `${durationSeconds} s`].filter(Boolean).join(" · ");
+
+const factsOf = (asset: Asset): string => [sizeOf(asset), formatOf(asset.mimeType), bytes(asset.bytes)].filter(Boolean).join(" · ");
 
 interface Props {
   where: Where;
+  /** What is listed: images, or videos, too. */
+  kind?: "image" | "all";
   /** Part of the name. */
   wanted: string;
   isSmall?: boolean;
@@ -26,10 +31,10 @@ interface Props {
   empty: ReactNode;
 }
 
-export function AssetGrid({ where, wanted, isSmall = false, action, choose, drag, empty }: Props) {
+export function AssetGrid({ where, kind = "image", wanted, isSmall = false, action, choose, drag, empty }: Props) {
   const list = useInfiniteQuery({
-    queryKey: [ASSETS, where],
-    queryFn: ({ pageParam, signal }) => assets.list(where, pageParam, signal),
+    queryKey: [ASSETS, where, kind],
+    queryFn: ({ pageParam, signal }) => assets.list(where, kind, pageParam, signal),
     initialPageParam: (where.startsWith("canvas:") ? { canvas: where } : {}) as Place,
     getNextPageParam: ({ next }) => next,
   });
@@ -78,7 +83,7 @@ function Tile({ item: { asset, canvas }, isSmall, action, choose, drag }: { item
         <span className={styles.name} dir="auto" title={name}>
           {name}
         </span>
-        <span className={styles.facts}>{isSmall ? `${asset.width} × ${asset.height}` : factsOf(asset)}</span>
+        <span className={styles.facts}>{isSmall ? sizeOf(asset) : factsOf(asset)}</span>
         {canvas !== undefined && !isSmall && (
           <span className={styles.facts}>
             in <bdi>{canvas || "Untitled"}</bdi>
@@ -89,19 +94,21 @@ function Tile({ item: { asset, canvas }, isSmall, action, choose, drag }: { item
   );
 }
 
-/** A small image of an asset, once it is near the screen. */
-export function Thumbnail({ asset, pixels }: { asset: { handle: string }; pixels: number }) {
+/** A small image of an asset, or of the poster of a video, once it is near the screen. */
+export function Thumbnail({ asset, pixels }: { asset: Pick<Asset, "handle"> & Partial<Pick<Asset, "kind" | "previewUrl">>; pixels: number }) {
+  const isVideo = asset.kind === "video";
+  const hasImage = !isVideo || asset.previewUrl !== undefined;
   const [frame, setFrame] = useState<HTMLElement | null>(null);
   const isNear = useIsNear(frame);
-  const { url, hasFailed } = useImage(isNear ? asset.handle : undefined, pixels * devicePixelRatio);
+  const { url, hasFailed } = useImage(isNear && hasImage ? asset.handle : undefined, pixels * devicePixelRatio);
   return (
-    <span ref={setFrame} className={styles.frame} data-state={url ? "drawn" : hasFailed ? "failed" : "waiting"}>
+    <span ref={setFrame} className={styles.frame} data-state={url ? "drawn" : hasFailed || !hasImage ? "failed" : "waiting"}>
       {url ? (
         <img src={url} alt="" decoding="async" draggable={false} />
       ) : (
-        hasFailed && (
+        (hasFailed || !hasImage) && (
           <>
-            <Icon name="image" size={22} />
+            <Icon name={isVideo ? "video" : "image"} size={22} />
             <span>No preview</span>
           </>
         )

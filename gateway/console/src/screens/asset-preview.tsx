@@ -1,4 +1,4 @@
-/** One asset: the large image, what is known of it, where it is shown, and its deletion. */
+/** One asset: the large image or the video, what is known of it, where it is shown, and its deletion. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { Link } from "wouter";
@@ -14,7 +14,7 @@ import { Button, Failure, Icon, Notice, Waiting } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
 import { Copy } from "../ui/copy.tsx";
 import { AiBadge } from "./ai-badge.tsx";
-import { ASSETS } from "./asset-grid.tsx";
+import { ASSETS, sizeOf } from "./asset-grid.tsx";
 import styles from "./asset-preview.module.css";
 
 interface Props {
@@ -45,7 +45,8 @@ export function AssetPreview({ handle, close, removed }: Props) {
 function Preview({ asset, removed }: { asset: Asset; removed: (asset: Asset) => void }) {
   const { account, session } = useSession();
   const [isDeleting, setIsDeleting] = useState(false);
-  const { url, hasFailed } = useImage(asset.handle, 1024);
+  const isVideo = asset.kind === "video";
+  const { url, hasFailed } = useImage(isVideo ? undefined : asset.handle, 1024);
   const isOwn = asset.ownerUid === account.id;
   return (
     <div className={styles.preview}>
@@ -53,14 +54,14 @@ function Preview({ asset, removed }: { asset: Asset; removed: (asset: Asset) => 
         <div className={styles.corner}>
           <AiBadge asset={asset} />
         </div>
-        {url ? <img src={url} alt={asset.name} /> : <span>{hasFailed ? "This image cannot be shown. Its file may be damaged." : "Loading the image…"}</span>}
+        {isVideo ? <Video asset={asset} /> : url ? <img src={url} alt={asset.name} /> : <span>{hasFailed ? "This image cannot be shown. Its file may be damaged." : "Loading the image…"}</span>}
       </div>
       <div className={styles.side}>
         <dl className={styles.facts}>
           <div>
             <dt>Size</dt>
             <dd>
-              {asset.width} × {asset.height} pixels
+              {isVideo ? sizeOf(asset) : `${asset.width} × ${asset.height} pixels`}
             </dd>
           </div>
           <div>
@@ -91,6 +92,11 @@ function Preview({ asset, removed }: { asset: Asset; removed: (asset: Asset) => 
       {isDeleting && <Deletion asset={asset} close={() => setIsDeleting(false)} removed={removed} />}
     </div>
   );
+}
+
+function Video({ asset }: { asset: Asset }) {
+  // oxlint-disable-next-line jsx-a11y/media-has-caption -- the service makes no captions
+  return <video src={fileUrl(asset.handle)} controls preload="metadata" playsInline aria-label={asset.name} />;
 }
 
 /** Looks through the canvases for nodes that show the asset, when a person asks. The service keeps no such list. */

@@ -103,7 +103,7 @@ function AssetList({ canUpload }: { canUpload: boolean }) {
           <UploadList uploads={uploads} list={uploading} dismissed={() => document.getElementById("content")?.focus({ preventScroll: true })} />
         </div>
       )}
-      <AssetGrid where={where} wanted={wanted} action="Open" choose={({ handle }) => set("asset", handle)} empty={empty} />
+      <AssetGrid where={where} kind="all" wanted={wanted} action="Open" choose={({ handle }) => set("asset", handle)} empty={empty} />
       {open !== null && <AssetPreview key={open} handle={open} close={() => set("asset", undefined)} removed={removed} />}
       <div className={styles.drop} aria-hidden="true">
         Drop images to upload them

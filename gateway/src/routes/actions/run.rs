@@ -133,7 +133,7 @@ impl RunRequest {
         let target = self.target_node_id.and_then(|target| check.parsed("targetNodeId", NodeId::parse(&target)));
         let place = self.place.map(|place| {
             check.note_if(place.count().is_some_and(|count| count != 1), "place.count", "must be 1 for an Action");
-            place.check(&mut check, 1)
+            place.check(&mut check, NodeType::Image, 1)
         });
         let mut inputs = Vec::new();
         for (index, text) in self.inputs.iter().enumerate() {

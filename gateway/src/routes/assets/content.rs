@@ -27,7 +27,7 @@ const MAX_AGE_SECONDS: u64 = 3600;
 #[derive(Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct ContentQuery {
-    /// Largest width of the rendition in pixels. Without it: the stored bytes.
+    /// Largest width of the rendition in pixels, of a video: of its poster. Without it: the stored bytes.
     w: Option<RenditionWidth>,
     /// Whether to send the file as it was uploaded, with its private metadata. 404 for anybody but the owner, and where there is
     /// none. Not together with `w`.
@@ -35,11 +35,12 @@ pub struct ContentQuery {
     original: bool,
 }
 
-/// Download the image of an asset
+/// Download the image or video of an asset
 ///
 /// Streams the stored bytes of one asset to a caller that may read it: its owner, and the members of the canvas that
-/// it is stored in. Use it with a bearer token instead of a preview URL, which expires. `w` asks for a smaller
-/// rendition, and `original` for the file as it was uploaded, which only the owner gets. Supports one byte range.
+/// it is stored in. Use it with a bearer token instead of a URL, which expires. `w` asks for a smaller rendition, of
+/// the image or of the poster of the video, and `original` for the file as it was uploaded, which only the owner gets.
+/// Supports one byte range, so that players can seek.
 #[utoipa::path(
     get, path = "/assets/{assetId}/content", operation_id = "getAssetContent", tag = "Assets",
     security(("bearer" = ["asset:read"])),
@@ -52,9 +53,9 @@ pub struct ContentQuery {
     ),
     responses(
         ReadErrors, (status = 416), (status = 422),
-        (status = 200, description = "The image.", content((Binary = "image/png"), (Binary = "image/jpeg"), (Binary = "image/webp"), (Binary = "image/gif"))),
-        (status = 206, description = "The requested range.", content((Binary = "image/png"), (Binary = "image/jpeg"), (Binary = "image/webp"), (Binary = "image/gif"))),
-        (status = 304, description = "The image still has the entity tag in `If-None-Match`."),
+        (status = 200, description = "The image or video.", content((Binary = "image/png"), (Binary = "image/jpeg"), (Binary = "image/webp"), (Binary = "image/gif"), (Binary = "video/mp4"))),
+        (status = 206, description = "The requested range.", content((Binary = "image/png"), (Binary = "image/jpeg"), (Binary = "image/webp"), (Binary = "image/gif"), (Binary = "video/mp4"))),
+        (status = 304, description = "The file still has the entity tag in `If-None-Match`."),
     )
 )]
 pub async fn content(
@@ -82,6 +83,10 @@ pub async fn content(
         asset.ok_or(Problem::NotFound("asset"))?
     };
     drop(connection);
+    let asset = match width {
+        Some(_) => asset.into_image().ok_or_else(|| Problem::unprocessable("w", "the video has no poster"))?,
+        None => asset,
+    };
     let mut response = image::serve(&app, &asset, width, MAX_AGE_SECONDS, &selection, trace).await?;
     // A browser that is used with another token asks again.
     response.headers_mut().append(VARY, HeaderValue::from_static("Authorization"));

@@ -1,8 +1,9 @@
-//! `GET /assets/preview`: the stored bytes of one image, or a rendition of it, for the holder of a preview token
-//! (docs/reference/assets.md#preview-responses).
+//! `GET /assets/preview` and `GET /assets/video`: the stored bytes of one image, or a rendition of it, and those of one video, for
+//! the holder of a token (docs/reference/assets.md#preview-responses).
 
 use axum::Extension;
 use axum::extract::{OriginalUri, State};
+use db::assets::Content;
 use http::{HeaderMap, Method};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -12,6 +13,7 @@ use crate::extract::query::QueryReader;
 use crate::observe::Trace;
 use crate::openapi::Binary;
 use crate::openapi::errors::CredentialErrors;
+use crate::preview::Opens;
 use crate::problem::{Problem, Result};
 use crate::state::App;
 use crate::stored::Selection;
@@ -29,9 +31,9 @@ pub struct PreviewQuery {
 
 /// Download an image by its preview URL
 ///
-/// Streams the bytes of one image to whoever holds its preview URL. It takes no bearer token. Use the
-/// `previewUrl` of a response as it is; never build one and never store one. `w` may be added to ask for a
-/// smaller rendition.
+/// Streams the bytes of one image, or of the poster of one video, to whoever holds its preview URL. It takes no bearer
+/// token. Use the `previewUrl` of a response as it is; never build one and never store one. `w` may be added to ask
+/// for a smaller rendition.
 #[utoipa::path(
     get, path = "/assets/preview", operation_id = "getAssetPreview", tag = "Assets",
     security(()),
@@ -65,8 +67,51 @@ pub async fn preview(
         return Err(Problem::Unauthorized);
     };
     let width = w.map(u32::from);
-    let opened = app.previews.open(&app.keys, token, service::clock::now()).ok_or(Problem::Unauthorized)?;
+    let (asset, max_age) = open(&app, Opens::Image, token).await?;
+    let asset = asset.into_image().ok_or(Problem::NotFound("preview"))?;
+    image::serve(&app, &asset, width, max_age, &selection, trace).await
+}
+
+/// Play a video by its URL
+///
+/// Streams the MP4 file of one video to whoever holds its `videoUrl`, for players that send no bearer token. Supports
+/// one byte range, so that players can seek. Use the `videoUrl` of a response as it is; never build one and never
+/// store one.
+#[utoipa::path(
+    get, path = "/assets/video", operation_id = "getAssetVideo", tag = "Assets",
+    security(()),
+    params(
+        ("token" = String, Query, description = "The token of a `videoUrl`. Never build one."),
+        ("Range" = Option<String>, Header, description = "One byte range."),
+        ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches."),
+    ),
+    responses(
+        CredentialErrors, (status = 404), (status = 416),
+        (status = 200, description = "The video.", content_type = "video/mp4", body = Binary),
+        (status = 206, description = "The requested range.", content_type = "video/mp4", body = Binary),
+        (status = 304, description = "The video still has the entity tag in `If-None-Match`."),
+    )
+)]
+pub async fn video(
+    State(app): State<App>,
+    Extension(trace): Extension<Trace>,
+    OriginalUri(uri): OriginalUri,
+    method: Method,
+    headers: HeaderMap,
+) -> Result {
+    let mut query = QueryReader::new(&uri);
+    let token = query.verbatim("token");
+    let selection = query.take(Selection::from_headers(&method, &headers));
+    query.finish()?;
+    let (Some(token), Some(selection)) = (token, selection) else { return Err(Problem::Unauthorized) };
+    let (asset, max_age) = open(&app, Opens::Video, token).await?;
+    image::serve(&app, &asset, None, max_age, &selection, trace).await
+}
+
+/// What a token opens, and for how many seconds it may be cached.
+async fn open(app: &App, opens: Opens, token: &str) -> Result<(Content, u64)> {
+    let opened = app.previews.open(opens, &app.keys, token, service::clock::now()).ok_or(Problem::Unauthorized)?;
     let asset = db::assets::content(&mut *app.connection().await?, &opened.asset, None).await?;
     let asset = asset.filter(|asset| asset.preview_epoch == opened.epoch).ok_or(Problem::NotFound("asset"))?;
-    image::serve(&app, &asset, width, opened.remaining.min(AGE_MAX_SECONDS), &selection, trace).await
+    Ok((asset, opened.remaining.min(AGE_MAX_SECONDS)))
 }

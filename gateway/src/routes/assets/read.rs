@@ -14,8 +14,9 @@ use crate::state::App;
 
 /// Read one asset
 ///
-/// Returns one asset with a fresh preview URL. Use it to get size and type of an image, or a new preview URL
-/// after the old one expired. It never returns the bytes: load them from the preview URL or from `content`.
+/// Returns one asset with a fresh preview URL, and of a video a fresh `videoUrl`. Use it to get size and type of an
+/// image or video, or a new URL after the old one expired. It never returns the bytes: load them from the URL or from
+/// `content`.
 #[utoipa::path(
     get, path = "/assets/{assetId}", operation_id = "getAsset", tag = "Assets",
     security(("bearer" = ["asset:read"])),
@@ -35,8 +36,8 @@ pub async fn read(
     let mut connection = app.connection().await?;
     let (record, _) =
         db::assets::get_readable(&mut connection, &caller.account, &handle).await?.ok_or(Problem::NotFound("asset"))?;
-    let preview = app.previews.make(&app.keys, &record.handle, record.preview_epoch, service::clock::now());
-    Ok(reply::ok(&AssetRead { asset: record.document(&caller.account, preview), replayed: None }))
+    let urls = app.previews.urls(&app.keys, &record, service::clock::now());
+    Ok(reply::ok(&AssetRead { asset: record.document(&caller.account, urls), replayed: None }))
 }
 
 /// The asset that path and query name; 400 with all violations of both.

@@ -1,6 +1,7 @@
 //! `GET /canvases/{canvasId}/nodes/{nodeId}` (docs/reference/canvases.md#read-a-node).
 
 use axum::extract::State;
+use domain::asset::AssetUrls;
 use domain::canvas::NodeRead;
 use domain::id::{CanvasReference, NodeId};
 use domain::origin::AiGenerated;
@@ -16,8 +17,8 @@ use crate::state::App;
 
 /// Read one node with its connections
 ///
-/// Returns one node, its incoming and outgoing connections and, for an image, a short-lived preview URL. Use it
-/// to look at one node of a large canvas. It never returns other nodes.
+/// Returns one node, its incoming and outgoing connections and short-lived URLs of what it shows: of its image, or
+/// of its video and the poster of that. Use it to look at one node of a large canvas. It never returns other nodes.
 #[utoipa::path(
     get, path = "/canvases/{canvasId}/nodes/{nodeId}", operation_id = "getNode", tag = "Canvases",
     security(("bearer" = ["canvas:read"])),
@@ -36,14 +37,14 @@ pub async fn node(State(app): State<App>, on: CanvasAccess<ReadCanvas>, params: 
         db::canvases::find(&mut snapshot, &on.caller.account, handle).await?.ok_or(Problem::NotFound("canvas"))?;
     let node = db::canvases::node(&mut snapshot, record.key, &id).await?.ok_or(Problem::NotFound("node"))?;
     let (incoming, outgoing) = db::canvases::connections_of(&mut snapshot, record.key, &id).await?;
-    // An image can be deleted while a node names it.
+    // An asset can be deleted while a node names it.
     let shown = match &node.asset {
         Some(asset) => db::assets::get(&mut snapshot, asset).await?,
         None => None,
     };
     let ai_generated = shown.as_ref().map(|asset| AiGenerated::from_origin(asset.origin));
-    let preview =
-        shown.map(|asset| app.previews.make(&app.keys, &asset.handle, asset.preview_epoch, service::clock::now()));
+    let urls = shown.map(|asset| app.previews.urls(&app.keys, &asset, service::clock::now()));
+    let (preview, video) = urls.map_or((None, None), |AssetUrls { preview, video }| (preview, video));
     Ok(reply::ok(&NodeRead {
         node: node.into(),
         incoming: incoming.into_iter().map(Into::into).collect(),
@@ -51,6 +52,8 @@ pub async fn node(State(app): State<App>, on: CanvasAccess<ReadCanvas>, params: 
         canvas: record.summary(Some(role)),
         preview_expires_in_seconds: preview.as_ref().map(|preview| preview.expires_in_seconds),
         preview_url: preview.map(|preview| preview.url),
+        video_expires_in_seconds: video.as_ref().map(|video| video.expires_in_seconds),
+        video_url: video.map(|video| video.url),
         ai_generated,
     }))
 }

@@ -7,7 +7,7 @@ use app::Terms;
 use app::job::{Destination, Targets};
 use domain::Violation;
 use domain::element::ElementRef;
-use domain::graph::{Named, Role};
+use domain::graph::{Named, NodeType, Role};
 use domain::id::{AccountUid, CanvasHandle, NodeId};
 use domain::job::JobOperation;
 use domain::limits::IMAGE_REFERENCES_MAX;
@@ -69,7 +69,7 @@ impl ImageStart {
         check.extend(self.model.as_deref().and_then(|model| malformed_name("model", model)));
         let place = self.place.map(|place| {
             let count = place.count().or(self.count).unwrap_or(1);
-            Targets::Place(place.check(&mut check, count))
+            Targets::Place(place.check(&mut check, NodeType::Image, count))
         });
         let webhook = webhook_of(&mut check, guard, self.webhook);
         let terms = terms_of(&mut check, self.idempotency_key, self.max_credits, self.validate_only);

@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use blob::BlobKey;
+use domain::asset::AssetMediaType;
 use domain::job::{JobKind, JobStatus};
 use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION};
 use http::{HeaderMap, Method};
@@ -14,9 +15,6 @@ use crate::problem::{Problem, Result, combine_violations};
 use crate::runs::{View, load};
 use crate::state::App;
 use crate::stored::{self, Selection, Served};
-
-/// Media type of every stored video.
-const MEDIA_TYPE: &str = "video/mp4";
 
 /// Download a finished video
 ///
@@ -55,10 +53,20 @@ pub async fn output(
     }
     let video = record.outcome.video.filter(|_| record.status == JobStatus::Succeeded);
     let video = video.ok_or(Problem::NotFound("video"))?;
-    let sha256 = db::blobs::sha256(&mut *app.connection().await?, video.blob_key).await?;
+    let mut connection = app.connection().await?;
+    if let Some(asset) = &video.asset {
+        // The file belongs to the asset, and goes with it.
+        db::assets::get(&mut connection, asset).await?.ok_or(Problem::NotFound("video"))?;
+    }
+    let sha256 = db::blobs::sha256(&mut connection, video.blob_key).await?;
     let sha256 = sha256.ok_or(Problem::NotFound("video"))?;
-    let served =
-        Served { key: BlobKey(video.blob_key), sha256: &sha256, owner: &caller.account, media_type: MEDIA_TYPE };
+    drop(connection);
+    let served = Served {
+        key: BlobKey(video.blob_key),
+        sha256: &sha256,
+        owner: &caller.account,
+        media_type: AssetMediaType::Mp4.as_str(),
+    };
     let mut response = stored::serve(&app, served, &selection).await?;
     let headers = response.headers_mut();
     stored::set(headers, CACHE_CONTROL, "private, no-store")?;

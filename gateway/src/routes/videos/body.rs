@@ -1,8 +1,9 @@
 //! The body of a video request (docs/reference/videos.md#start-a-video).
 
-use domain::id::{AccountUid, CanvasReference, ImageSource};
+use domain::id::{AccountUid, BaseRevision, CanvasReference, ImageSource, NodeReference};
 use domain::job::VideoReferenceForm;
 
+use crate::place::TargetPlace;
 use crate::reference::ReferenceItem;
 use crate::start::start_request;
 
@@ -18,9 +19,20 @@ start_request! {
         /// Prompt of the video.
         #[schema(min_length = 1, max_length = 8000)]
         pub prompt: String,
-        /// Canvas that node handles belong to, as plain id or handle. Nothing is written to it.
+        /// Canvas that node handles belong to, as plain id or handle. Needed with a target; without one, nothing is written to it.
         #[schema(value_type = Option<CanvasReference>)]
         pub canvas_id: Option<String>,
+        /// The canvas revision that a request with a target is based on. Only with `targetNodeId` or `place`, which need it.
+        #[schema(value_type = Option<BaseRevision>)]
+        pub base_revision: Option<String>,
+        /// Video node that receives the video as an asset; excludes `place`. Without a target, the job alone has the video.
+        #[schema(value_type = Option<NodeReference>)]
+        pub target_node_id: Option<String>,
+        /// Adds the target in place of a node that exists.
+        pub place: Option<TargetPlace>,
+        /// `true` if the nodes among frames and references are connected to the target. Only with a target. Default: `true` with
+        /// `place`.
+        pub connect: Option<bool>,
         /// Owner of the canvas, for a plain id.
         #[schema(value_type = Option<AccountUid>)]
         pub owner_uid: Option<String>,

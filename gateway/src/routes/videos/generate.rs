@@ -1,5 +1,7 @@
-//! `POST /videos/generate`: accepts a video job in one transaction (docs/reference/jobs.md#acceptance). It writes to no canvas,
-//! so that a viewer may start it as well.
+//! `POST /videos/generate`: accepts a video job in one transaction (docs/reference/jobs.md#acceptance).
+//!
+//! With a target it is a start on a canvas, as that of an image ([`plan`](super::plan)). Without one it writes to no canvas, so that
+//! a viewer may start it as well.
 
 use app::job::{AcceptedJob, require_room};
 use app::{Acceptance, Command, Key, KnownOutcome, LockedCanvas, Start, Terms, storage};
@@ -7,37 +9,41 @@ use axum::Extension;
 use axum::extract::State;
 use db::PgConnection;
 use db::accounts::Credential;
-use db::jobs::NewJob;
+use db::jobs::{NewJob, StartQuestion};
+use domain::account::Scope;
 use domain::channel;
 use domain::id::{AccountUid, JobId};
 use domain::idempotency::{Fingerprint, StoredOutcome};
-use domain::job::{JobOperation, Request, StartQuote, VideoJob, VideoRequest};
+use domain::job::{JobOperation, Request, StartQuote, VideoJob};
 use domain::message::Queue;
-use serde_json::json;
+use http::HeaderMap;
 
 use super::body::VideoStart;
-use super::images;
-use super::rules::{Checked, capability, not_offered};
+use super::plan::{Chosen, canonical, on_canvas};
+use super::rules::Checked;
 use crate::extract::caller::{Caller, GenerateVideo};
 use crate::extract::idempotency::fingerprint;
 use crate::extract::json::JsonBody;
-use crate::models::choose;
+use crate::extract::prefer;
 use crate::observe::Trace;
 use crate::openapi::errors::WriteErrors;
 use crate::problem::Result;
-use crate::start::{answer, quote, with_cap};
+use crate::start::{answer, quote, start};
 use crate::state::App;
 
-const PATH: &str = "/videos/generate";
+pub(super) const PATH: &str = "/videos/generate";
 
 /// Generate a video
 ///
 /// Queues one video. Use it with a model that makes videos, and read that model first: durations, aspect ratios
-/// and resolutions that it does not declare are refused. Download the video from `video.downloadUrl` when the job
-/// has succeeded. It has no target node and never changes a canvas. Credit works as in image generation.
+/// and resolutions that it does not declare are refused. With `targetNodeId` or `place`, and then `canvasId`,
+/// `baseRevision` and the scope canvas:write, the video becomes an asset of the canvas, which a video node shows and
+/// which stays. Without a target it changes no canvas: download the video from `video.downloadUrl` when the job has
+/// succeeded, or keep it with `POST /jobs/{jobId}/asset`. Credit works as in image generation.
 #[utoipa::path(
     post, path = "/videos/generate", operation_id = "generateVideo", tag = "Videos", request_body = VideoStart,
     security(("bearer" = ["canvas:read", "asset:read", "video:generate"])),
+    params(("Prefer" = Option<String>, Header, description = "`handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since.")),
     responses(
         WriteErrors,
         (status = 200, description = "The quote, with `validateOnly: true`; nothing is started.", body = StartQuote),
@@ -49,9 +55,15 @@ pub async fn generate(
     State(app): State<App>,
     caller: Caller<GenerateVideo>,
     Extension(trace): Extension<Trace>,
+    headers: HeaderMap,
     body: JsonBody,
 ) -> Result {
-    let request = body.checked(|request: VideoStart| request.check(&caller.account, &app.guard)).await?;
+    let mut request = body.checked(|request: VideoStart| request.check(&caller.account, &app.guard)).await?;
+    if let Some(target) = request.target.take() {
+        caller.require(&[Scope::CanvasWrite])?;
+        let on_canvas = on_canvas(&app, &caller, request, target, prefer::lenient(&headers), trace);
+        return start(&app, &caller, on_canvas).await;
+    }
     let start = StartVideo::new(&app, &caller, request, trace);
     if start.request.terms.is_dry_run() {
         return quote(&app, &caller, &start).await;
@@ -59,7 +71,7 @@ pub async fn generate(
     answer(&app, &caller, caller.run(&app, &start).await?).await
 }
 
-/// A checked start request.
+/// A checked start request without a target.
 struct StartVideo<'a> {
     app: &'a App,
     caller: &'a Credential,
@@ -72,18 +84,8 @@ struct StartVideo<'a> {
 impl<'a> StartVideo<'a> {
     /// Different spellings of one request have the same fingerprint.
     fn new(app: &'a App, caller: &'a Credential, request: Checked, trace: Trace) -> Self {
-        let images = &request.images;
-        let reference = |it: &images::RequestedImage| json!({"handle": it.named.to_string(), "role": it.role});
-        let body = json!({
-            "model": request.model, "connectionId": request.connection, "prompt": request.prompt,
-            "aspectRatio": request.aspect_ratio, "durationSeconds": request.duration_seconds,
-            "resolution": request.resolution, "generateAudio": request.generate_audio,
-            "firstFrame": images.first.as_ref().map(|it| it.named.to_string()),
-            "lastFrame": images.last.as_ref().map(|it| it.named.to_string()),
-            "references": images.references.iter().map(reference).collect::<Vec<_>>(),
-        });
         let resource = request.canvas.as_ref().map(ToString::to_string).unwrap_or_default();
-        let fingerprint = fingerprint(PATH, &resource, &with_cap(body, &request.terms));
+        let fingerprint = fingerprint(PATH, &resource, &canonical(&request));
         Self { app, caller, id: JobId::generate(), request, fingerprint, traceparent: trace.0.to_string() }
     }
 }
@@ -174,35 +176,20 @@ impl Start for StartVideo<'_> {
         if !request.terms.is_dry_run() {
             db::accounts::lock(conn, account).await?;
         }
-        require_room(conn, self.app.job_settings(), account, 1).await?;
-        let mut violations = Vec::new();
-        let capability = capability(&request.images);
-        let models = self.app.runnable(conn, account).await?;
-        let chosen = choose(&models, Some(&request.model), request.connection.as_deref(), capability);
-        let model = chosen.map_err(|violation| violations.push(violation)).ok();
-        if let Some(model) = model {
-            violations.extend(not_offered(&model.entry, request));
-        }
-        let found = request.images.find(conn, account, canvas_key, &mut violations).await?;
-        let Some(model) = model.filter(|_| violations.is_empty()) else {
-            return Err(app::Error::Unprocessable(violations));
+        let settings = self.app.job_settings();
+        require_room(conn, settings, account, 1).await?;
+        let question = StartQuestion {
+            account,
+            canvas_key,
+            nodes: Vec::new(),
+            images: request.images.stored().collect(),
+            outputs: (account, storage::of_outputs(1)),
         };
-        storage::Place { owner: account, caller: account, field: None }.require(conn, storage::of_outputs(1)).await?;
-        let (estimated_seconds, model) = (model.estimated_seconds(), model.chosen());
-        let credit_cost = model.credit_cost;
-        let video = VideoRequest {
-            model,
-            capability,
-            prompt: request.prompt.clone(),
-            duration_seconds: request.duration_seconds,
-            aspect_ratio: request.aspect_ratio.clone(),
-            resolution: request.resolution.clone(),
-            generate_audio: request.generate_audio,
-            first_frame: found.first,
-            last_frame: found.last,
-            references: found.references,
-        };
-        Ok(Plan { request: Request::Video(video), estimated_seconds, credit_cost })
+        let facts = db::jobs::read_for_start(conn, i64::from(settings.active_jobs), &question).await?;
+        let Chosen { model, estimated_seconds, request } =
+            Chosen::choose(self.app, conn, account, request, facts.images, Vec::new()).await?;
+        storage::Place { owner: account, caller: account, field: None }.admitted(facts.full)?;
+        Ok(Plan { request: Request::Video(request), estimated_seconds, credit_cost: model.credit_cost })
     }
 
     fn queue(&self, plan: &Plan) -> Queue {

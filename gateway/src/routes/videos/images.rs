@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use db::PgConnection;
+use app::job::link;
+use canvas::targets::Link;
+use db::assets::InputImage;
 use domain::Violation;
-use domain::asset::AssetKind;
-use domain::graph::{self, Role};
+use domain::graph::{self, Purpose, Role};
 use domain::id::AccountUid;
 use domain::job::VideoImage;
 use egress::Guard;
@@ -107,35 +108,48 @@ impl Images {
         self.first.iter().chain(&self.last).chain(&self.references)
     }
 
-    /// Resolves the handles. A missing image, and one that the account cannot read, is added to `violations`.
-    pub async fn find(
-        &self,
-        conn: &mut PgConnection,
-        account: &AccountUid,
-        canvas_key: Option<i64>,
-        violations: &mut Vec<Violation>,
-    ) -> app::Result<Found> {
-        let mut found = Vec::new();
-        for image in self.all() {
-            let asset = match (&image.named, canvas_key) {
-                (Named::Stored(graph::Named::Node(node)), Some(key)) => db::assets::of_node(conn, key, node).await?,
-                (Named::Stored(graph::Named::Asset(asset)), _) => {
-                    db::assets::get_readable(conn, account, asset).await?.map(|(asset, _)| asset)
-                }
-                (Named::Stored(graph::Named::Node(_)), None) | (Named::Url(_), _) => None,
-            };
-            let asset = asset.filter(|asset| asset.kind == AssetKind::Image).map(|asset| asset.handle);
-            if asset.is_none() && !matches!(image.named, Named::Url(_)) {
-                violations.push(Violation::new(image.field.as_str(), "holds no image that you can read"));
-            }
-            found.push(VideoImage { named: image.named.to_string(), asset, role: image.role });
-        }
-        let mut found = found.into_iter();
-        Ok(Found {
-            first: self.first.as_ref().and_then(|_| found.next()),
-            last: self.last.as_ref().and_then(|_| found.next()),
-            references: found.collect(),
+    /// The handles among them, in order.
+    pub fn stored(&self) -> impl Iterator<Item = &graph::Named> {
+        self.all().filter_map(|image| match &image.named {
+            Named::Stored(named) => Some(named),
+            Named::Url(_) => None,
         })
+    }
+
+    /// The connections that show them: frames, and `reference` with its role.
+    pub fn links(&self) -> Vec<Link> {
+        let frames = [(&self.first, Purpose::FirstFrame), (&self.last, Purpose::LastFrame)];
+        let frames = frames.into_iter().filter_map(|(image, purpose)| Some((image.as_ref()?, purpose)));
+        let references = self.references.iter().map(|image| (image, Purpose::Reference));
+        let links = frames.chain(references).filter_map(|(image, purpose)| match &image.named {
+            Named::Stored(named) => link(named, purpose, image.role),
+            Named::Url(_) => None,
+        });
+        links.collect()
+    }
+
+    /// The resolved images. `found` has the images of the [handles](Self::stored), in their order. A missing image, and one that
+    /// the account cannot read, is added to `violations`.
+    pub fn resolve(&self, found: Vec<Option<InputImage>>, violations: &mut Vec<Violation>) -> Found {
+        let mut found = found.into_iter();
+        let mut resolve = |image: &RequestedImage| {
+            let asset = match &image.named {
+                Named::Url(_) => None,
+                Named::Stored(_) => {
+                    let asset = found.next().flatten().map(|image| image.handle);
+                    if asset.is_none() {
+                        violations.push(Violation::new(image.field.as_str(), "holds no image that you can read"));
+                    }
+                    asset
+                }
+            };
+            VideoImage { named: image.named.to_string(), asset, role: image.role }
+        };
+        Found {
+            first: self.first.as_ref().map(&mut resolve),
+            last: self.last.as_ref().map(&mut resolve),
+            references: self.references.iter().map(resolve).collect(),
+        }
     }
 }
 

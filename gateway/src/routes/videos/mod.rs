@@ -3,4 +3,5 @@
 mod body;
 pub mod generate;
 mod images;
+mod plan;
 mod rules;

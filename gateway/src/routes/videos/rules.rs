@@ -2,8 +2,10 @@
 //! (docs/reference/videos.md#model-limits).
 
 use app::Terms;
+use app::job::{Destination, Targets};
 use domain::Violation;
-use domain::id::{AccountUid, CanvasHandle};
+use domain::graph::NodeType;
+use domain::id::{AccountUid, CanvasHandle, NodeId};
 use domain::model::Capability;
 use egress::Guard;
 use providers::Entry;
@@ -14,6 +16,7 @@ use super::images::Images;
 use crate::extract::canvas::canvas_of;
 use crate::extract::check::Check;
 use crate::models::malformed_name;
+use crate::place::destination;
 use crate::start::terms_of;
 
 /// A checked request.
@@ -23,6 +26,8 @@ pub struct Checked {
     pub prompt: String,
     pub terms: Terms,
     pub canvas: Option<CanvasHandle>,
+    /// Where the video goes; `None`: the job alone has it.
+    pub target: Option<Target>,
     pub aspect_ratio: Option<String>,
     pub duration_seconds: Option<u32>,
     pub resolution: Option<String>,
@@ -30,22 +35,39 @@ pub struct Checked {
     pub images: Images,
 }
 
+/// Where a video goes, and the canvas revision that this is based on.
+pub struct Target {
+    pub canvas: CanvasHandle,
+    pub base_revision: String,
+    pub destination: Destination,
+}
+
 impl VideoStart {
     /// The rules that a schema cannot express.
-    pub fn check(self, account: &AccountUid, guard: &Guard) -> Result<Checked, Vec<Violation>> {
+    pub fn check(mut self, account: &AccountUid, guard: &Guard) -> Result<Checked, Vec<Violation>> {
         let mut check = Check::default();
         let canvas = self.canvas_id.as_deref();
         let canvas = canvas.and_then(|canvas| canvas_of(&mut check, canvas, self.owner_uid.as_deref(), account));
         check.extend(malformed_name("model", &self.model));
         let images = Images::from_request(&mut check, &self, account, guard);
+        let (is_targeted, targets) = self.targets(&mut check);
         let terms = terms_of(&mut check, self.idempotency_key, self.max_credits, self.validate_only);
         check.finish(|| {
+            let target = match is_targeted {
+                true => Some(Target {
+                    canvas: canvas.clone()?,
+                    base_revision: self.base_revision?,
+                    destination: destination(targets?, self.connect),
+                }),
+                false => None,
+            };
             Some(Checked {
                 model: self.model,
                 connection: self.connection_id,
                 prompt: self.prompt,
                 terms,
                 canvas,
+                target,
                 aspect_ratio: self.aspect_ratio,
                 duration_seconds: self.duration_seconds,
                 resolution: self.resolution,
@@ -53,6 +75,29 @@ impl VideoStart {
                 images,
             })
         })
+    }
+}
+
+impl VideoStart {
+    /// Whether the request names a target, and which: a node or a place, with a canvas and its revision. What only a target needs is
+    /// refused without one, since it would have no effect.
+    fn targets(&mut self, check: &mut Check) -> (bool, Option<Targets>) {
+        let (node, place) = (self.target_node_id.take(), self.place.take());
+        check.at_most_one(&[("targetNodeId", node.is_some()), ("place", place.is_some())], false);
+        let is_targeted = node.is_some() || place.is_some();
+        if is_targeted {
+            check.note_if(self.canvas_id.is_none(), "canvasId", "is required with a target");
+            check.note_if(self.base_revision.is_none(), "baseRevision", "is required with a target");
+        } else {
+            check.note_if(self.base_revision.is_some(), "baseRevision", "needs targetNodeId or place");
+            check.note_if(self.connect.is_some(), "connect", "needs targetNodeId or place");
+        }
+        let node = node.and_then(|node| check.parsed("targetNodeId", NodeId::parse(&node)));
+        let place = place.map(|place| {
+            check.note_if(place.count().is_some_and(|count| count != 1), "place.count", "must be 1 for a video");
+            place.check(check, NodeType::Video, 1)
+        });
+        (is_targeted, place.map(Targets::Place).or(node.map(|node| Targets::Nodes(vec![node]))))
     }
 }
 
@@ -146,6 +191,37 @@ mod tests {
             (json!({"firstFrame": "node:a", "references": ["node:b"]}), Capability::VideoFromImage),
         ] {
             assert_eq!(capability(&request(more.clone()).images), expected, "{more}");
+        }
+    }
+
+    #[test]
+    fn a_target_has_a_canvas_and_a_revision_and_is_one() {
+        let fields = |more: Value| {
+            let mut body = json!({"model": "m", "prompt": "p", "idempotencyKey": "12345678"});
+            body.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("an object"));
+            let start: VideoStart = serde_json::from_value(body).expect("has the right shape");
+            let checked = start.check(&AccountUid::from_stored("me".into()), &Guard::default());
+            checked.err().unwrap_or_default().into_iter().map(|violation| violation.field).collect::<Vec<_>>()
+        };
+        let on = |more: Value| {
+            let mut body = json!({"canvasId": "c", "baseRevision": "r"});
+            body.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("an object"));
+            fields(body)
+        };
+        assert_eq!(on(json!({"targetNodeId": "n", "connect": true})), [""; 0]);
+        assert_eq!(on(json!({"place": {"count": 1, "near": "n"}, "connect": false})), [""; 0]);
+        for (request, expected) in [
+            (on(json!({"targetNodeId": "n", "place": {}})), &["targetNodeId", "place"][..]),
+            (on(json!({"targetNodeId": "a b"})), &["targetNodeId"]),
+            (on(json!({"place": {"count": 2}})), &["place.count"]),
+            (on(json!({"place": {"x": 1}})), &["place.y"]),
+            (on(json!({})), &["baseRevision"]),
+            (fields(json!({"connect": true})), &["connect"]),
+            (fields(json!({"targetNodeId": "n"})), &["canvasId", "baseRevision"]),
+            (fields(json!({"place": {}, "baseRevision": "r"})), &["canvasId"]),
+            (fields(json!({"place": {}, "canvasId": "c"})), &["baseRevision"]),
+        ] {
+            assert_eq!(request, expected);
         }
     }
 

@@ -101,6 +101,7 @@ impl Run<'_> {
             origin: made.origin,
             metadata_removed: made.content.metadata_removed.clone(),
             preview: None,
+            video: None,
             provenance: self.provenance(sent),
         };
         let mut connection = worker.connection().await?;

@@ -289,6 +289,7 @@ impl<'a> ImportedContent<'a> {
                 origin: *origin,
                 metadata_removed: metadata_removed.clone(),
                 original: None,
+                video: None,
             };
             at = Some(db::assets::insert(conn, &asset).await?.created_at);
             let owner = &canvas.handle.owner;

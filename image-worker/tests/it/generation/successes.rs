@@ -120,7 +120,7 @@ async fn a_node_that_showed_something_remembers_it() {
     let node = fixture.harness.node(&earlier.node).await.expect("is there");
     assert_eq!(node.asset.as_ref(), Some(&later.outcome.images[0].asset));
     let replaced = &node.server.history[0];
-    assert_eq!((&replaced.asset, &replaced.run), (&earlier.asset, &id.into()));
+    assert_eq!((&replaced.asset, &replaced.run), (&earlier.asset, &Some(id.into())));
     assert!(fixture.harness.asset(&earlier.asset).await.is_some(), "nothing is deleted");
 }
 

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use db::jobs::Windows;
-use domain::job::{CancelReason, Failure, JobStatus, Placement, Record};
+use domain::job::{CancelReason, Failure, JobStatus, Placement, Preview, Record, VideoFacts};
 use domain::message::ReadyTasks;
 use uuid::Uuid;
 
 use super::review::PreparedReview;
 
-/// A video to store. It belongs to the job's record and is not an asset.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A video that was put.
+#[derive(Clone, Debug, PartialEq)]
 pub struct VideoOutput {
     /// Key of the blob that was put: an MP4.
     pub blob_key: Uuid,
@@ -18,14 +18,18 @@ pub struct VideoOutput {
     pub sha256: [u8; 32],
     /// Size of the stored file in bytes.
     pub bytes: u64,
+    /// What is known of it.
+    pub facts: VideoFacts,
+    /// Its poster, which was put, too.
+    pub poster: Option<Preview>,
 }
 
 /// How a job ends.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Completion {
-    /// The job succeeded with every output.
+    /// The job succeeded with every output: images, or a video that becomes an asset.
     Succeeded(Vec<Placement>),
-    /// The video job succeeded with this video.
+    /// The video job without a target succeeded with this video.
     SucceededVideo(VideoOutput),
     /// The job failed. Some outputs may have been made all the same.
     Failed(Failure, Vec<Placement>),

@@ -6,14 +6,14 @@
 //! **Mechanism.** The checks of a start apply the additions to a graph in memory, as a batch of operations is applied; its writes
 //! store them. A start that adds nothing reads no graph.
 
-use ::canvas::geometry::fitted;
+use ::canvas::geometry::fitted_as;
 use ::canvas::targets::{self, Link, Place};
 use ::canvas::{Applied, Footprint, Graph, Options};
 use db::PgConnection;
 use db::accounts::Credential;
 use domain::Violation;
 use domain::canvas::CanvasRecord;
-use domain::graph::{Named, Node, NodeType, Purpose, Role};
+use domain::graph::{Named, Node, Purpose, Role};
 use domain::id::NodeId;
 
 use crate::Result;
@@ -98,7 +98,7 @@ impl Destination {
         Ok(Some(graph))
     }
 
-    /// The targets of the start, with what it adds. `existing` are the nodes that exist. New ones show an image of `size`
+    /// The targets of the start, with what it adds. `existing` are the nodes that exist. New ones show an image or video of `size`
     /// pixels whole, where it is known. Nodes among `read` are connected, where the request wants it.
     pub fn prepare(
         &self,
@@ -118,7 +118,7 @@ impl Destination {
                 targets::connect(&mut graph, targets, links, options).map(|applied| (existing, applied))
             }
             Targets::Place(place) => {
-                let size = size.map_or(NodeType::Image.default_size(), |size| fitted(size, &place.title()));
+                let size = size.map_or(place.kind.default_size(), |size| fitted_as(place.kind, size, &place.title()));
                 targets::add(&mut graph, place, size, links, options).map(|(ids, applied)| {
                     let nodes = ids.iter().filter_map(|id| graph.node(id).cloned()).collect();
                     (nodes, applied)

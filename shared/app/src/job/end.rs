@@ -24,7 +24,7 @@ use domain::canvas::ActivityType;
 use domain::event::Event;
 use domain::graph::Node;
 use domain::id::{JobId, NodeId};
-use domain::job::{JobDocument, JobOutcome, JobStatus, Output, Placement, Record, Request, StoredVideo};
+use domain::job::{JobDocument, JobOutcome, JobStatus, Output, Placement, Preview, Record, Request, StoredVideo};
 use domain::message::{Queue, ReadyTasks};
 use domain::origin::{AiGenerated, Origin};
 use domain::review::CompletionReview;
@@ -189,7 +189,7 @@ impl<'a> Part<'a> {
     }
 
     /// Returns `true` if the end is an activity of the canvas, and thus a revision, also when all targets were deleted. A step of a Recipe
-    /// run leaves no activity of its own, a video has no targets.
+    /// run leaves no activity of its own, a video without a target writes to no canvas.
     fn leaves_activity(&self) -> bool {
         self.job().recipe_run.is_none() && !self.job().request.targets().is_empty()
     }
@@ -202,15 +202,19 @@ async fn adopt(conn: &mut PgConnection, parts: &[Part<'_>]) -> Result<Option<Has
     };
     let (mut files, mut needed) = (Vec::new(), Vec::new());
     for Decision { placements, video, .. } in parts.iter().map(|part| &part.decision) {
-        if let Some(VideoOutput { blob_key, sha256, bytes }) = *video {
-            files.push(file(blob_key, sha256, bytes)?);
-            needed.push(blob_key);
-        }
-        for Placement { sha256, blob_key, bytes, preview, .. } in placements {
+        if let Some(VideoOutput { blob_key, sha256, bytes, poster, .. }) = video {
             files.push(file(*blob_key, *sha256, *bytes)?);
             needed.push(*blob_key);
-            if let Some(preview) = preview {
-                files.push(file(preview.blob_key, preview.sha256, preview.bytes)?);
+            if let Some(poster) = poster {
+                files.push(file(poster.blob_key, poster.sha256, poster.bytes)?);
+            }
+        }
+        for Placement { sha256, blob_key, bytes, preview, video, .. } in placements {
+            files.push(file(*blob_key, *sha256, *bytes)?);
+            needed.push(*blob_key);
+            let poster = video.as_ref().and_then(|video| video.poster.as_ref());
+            for image in preview.iter().chain(poster) {
+                files.push(file(image.blob_key, image.sha256, image.bytes)?);
             }
         }
     }
@@ -314,14 +318,25 @@ async fn write_ends(
 ) -> Result<Vec<Record>> {
     let outcome = |part: &mut Part<'_>| {
         let (canvas, decision) = (part.canvas(), &mut part.decision);
-        let images = canvas.into_iter().flat_map(|canvas| decision.placements.iter().map(|made| output(canvas, made)));
-        let stored = |video: &VideoOutput| {
+        let (videos, images): (Vec<_>, Vec<_>) =
+            decision.placements.iter().partition(|placement| placement.video.is_some());
+        let of_job = |video: &VideoOutput| {
             let blob_key = *adopted.get(&video.blob_key)?;
-            Some(StoredVideo { blob_key, bytes: video.bytes })
+            // A poster that was removed is left out.
+            let stored =
+                |poster: &Preview| Some(Preview { blob_key: *adopted.get(&poster.blob_key)?, ..poster.clone() });
+            let poster = video.poster.as_ref().and_then(stored);
+            Some(StoredVideo { blob_key, bytes: video.bytes, asset: None, facts: video.facts, poster })
+        };
+        let of_canvas = |canvas: &JobCanvas| {
+            let made = videos.first()?;
+            let (blob_key, asset) = (*adopted.get(&made.blob_key)?, placement::asset(&canvas.owner, made));
+            let facts = made.video.as_ref()?.facts;
+            Some(StoredVideo { blob_key, bytes: made.bytes, asset: Some(asset), facts, poster: None })
         };
         JobOutcome {
-            images: images.collect(),
-            video: decision.video.as_ref().and_then(stored),
+            images: canvas.into_iter().flat_map(|canvas| images.iter().map(|made| output(canvas, made))).collect(),
+            video: decision.video.as_ref().and_then(of_job).or_else(|| canvas.and_then(of_canvas)),
             failure: decision.failure.take(),
             completion_review: part.review.take(),
         }

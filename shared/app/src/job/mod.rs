@@ -1,4 +1,4 @@
-//! The life of a job: start, end, cancel.
+//! The life of a job: start, end, cancel; and a video that outlives it.
 
 mod abandon;
 mod cancel;
@@ -6,6 +6,7 @@ mod completion;
 mod decision;
 mod destination;
 mod end;
+mod keep;
 mod placement;
 mod review;
 mod start;
@@ -16,6 +17,7 @@ pub use cancel::{Cancellation, cancel};
 pub use completion::{Completion, CompletionContext, CompletionResult, VideoOutput};
 pub use destination::{Destination, JobTargets, Targets, link};
 pub use end::{End, end};
+pub use keep::{KeepVideo, KeptIn, VIDEO_NAME, first_frame};
 pub use review::{PreparedReview, Reviews};
 pub use start::{
     AcceptedJob, Found, JobPlan, JobSettings, JobStart, Reads, StartJob, Work, insert_delivery, require_room,

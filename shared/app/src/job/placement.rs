@@ -7,17 +7,17 @@ use db::jobs::JobCanvas;
 use db::renditions::NewRendition;
 use db::{Error, PgConnection, Result};
 use domain::Timestamp;
-use domain::asset::AssetKind;
+use domain::asset::{AssetKind, Poster, VideoDetails};
 use domain::graph::Node;
 use domain::id::{AccountUid, AssetHandle, JobId};
-use domain::job::{JobStatus, Placement};
+use domain::job::{JobStatus, PlacedVideo, Placement};
 use domain::limits::RENDITION_EAGER;
 use domain::message::ReadyTasks;
 use domain::origin::Origin;
 use domain::review::DetachedOutput;
 use uuid::Uuid;
 
-use crate::target::{self, MadeImage};
+use crate::target::{self, Made};
 
 /// An output to store in a canvas.
 pub(super) struct PlacedOutput<'a> {
@@ -41,11 +41,12 @@ pub(super) async fn store(
     let (mut assets, mut renditions, mut requests) = (Vec::with_capacity(outputs.len()), Vec::new(), Vec::new());
     for PlacedOutput { canvas, placement, traceparent } in outputs {
         let blob_key = *adopted.get(&placement.blob_key).unwrap_or(&placement.blob_key);
+        let video = placement.video.as_ref().map(|video| details(video, adopted));
         let new = NewAsset {
             handle: asset(&canvas.owner, placement),
             canvas_key: Some(canvas.key),
             node: None,
-            kind: AssetKind::Image,
+            kind: if video.is_some() { AssetKind::Video } else { AssetKind::Image },
             name: placement.name.clone(),
             mime_type: placement.mime_type.clone(),
             width: column("assets.width", placement.width)?,
@@ -55,17 +56,26 @@ pub(super) async fn store(
             origin: placement.origin.map(Origin::service),
             metadata_removed: placement.metadata_removed.clone(),
             original: None,
+            video,
         };
-        for width in db::renditions::eager_widths((new.width, new.height)) {
+        // Of a video, its poster has renditions.
+        let source = match &new.video {
+            None => Some(blob_key),
+            Some(video) => video.poster.as_ref().map(|poster| poster.blob_key),
+        };
+        for (source_key, width) in source
+            .into_iter()
+            .flat_map(|key| db::renditions::eager_widths((new.width, new.height)).map(move |it| (key, it)))
+        {
             let preview = placement.preview.as_ref().filter(|_| width == RENDITION_EAGER);
             match preview.and_then(|preview| Some((preview, *adopted.get(&preview.blob_key)?))) {
                 Some((preview, key)) => renditions.push(NewRendition {
-                    source_key: blob_key,
+                    source_key,
                     width,
                     blob_key: key,
                     mime_type: preview.mime_type.clone(),
                 }),
-                None => requests.push((blob_key, width, &canvas.owner, traceparent)),
+                None => requests.push((source_key, width, &canvas.owner, traceparent)),
             }
         }
         assets.push(new);
@@ -75,11 +85,19 @@ pub(super) async fn store(
         db::renditions::insert_all(conn, &renditions).await?;
     }
     // In the order of their keys, as several transactions may request the same ones.
-    requests.sort_by_key(|(blob_key, width, ..)| (*blob_key, *width));
-    for (blob_key, width, owner, traceparent) in requests {
-        db::renditions::request(conn, blob_key, width, owner, *traceparent, ready).await?;
+    requests.sort_by_key(|(source_key, width, ..)| (*source_key, *width));
+    for (source_key, width, owner, traceparent) in requests {
+        db::renditions::request(conn, source_key, width, owner, *traceparent, ready).await?;
     }
     Ok(())
+}
+
+/// What is stored of a video. A poster whose blob was removed is left out.
+fn details(video: &PlacedVideo, adopted: &HashMap<Uuid, Uuid>) -> VideoDetails {
+    let poster = video.poster.as_ref().and_then(|poster| {
+        Some(Poster { blob_key: *adopted.get(&poster.blob_key)?, mime_type: poster.mime_type.clone() })
+    });
+    VideoDetails { duration_ms: video.facts.duration_ms, has_audio: video.facts.has_audio, poster }
 }
 
 /// Releases nodes that waited for a job, which ended `at` this time with `status`, and fills those that have an output. Returns the
@@ -94,7 +112,7 @@ pub(super) fn fill(
     let fill = |node: &mut Node| {
         target::release(node, status);
         if let Some(placement) = placements.iter().find(|placement| placement.node == node.id) {
-            let made = MadeImage {
+            let made = Made {
                 asset: asset(owner, placement),
                 size: (placement.width.into(), placement.height.into()),
                 provenance: placement.provenance.clone(),

@@ -1,6 +1,8 @@
 //! The values of ports: a text, or what a node or asset handle refers to (docs/reference/recipes.md#port-values).
 
 use ::canvas::Graph;
+use domain::asset::AssetKind;
+use domain::graph::NodeType;
 use domain::id::{AccountUid, AssetHandle, AssetRef, NodeId};
 use domain::recipe::{InputKind, PortValue};
 
@@ -48,8 +50,8 @@ impl Given {
         Ok(match self {
             Given::Text(text) => Ok(PortValue::Text(text.clone())),
             Given::Asset(asset) => match db::assets::get_readable(conn, caller, asset).await? {
-                Some(_) => Ok(PortValue::Asset(asset.clone())),
-                None => Err("is not an image that you can read"),
+                Some((found, _)) if found.kind == AssetKind::Image => Ok(PortValue::Asset(asset.clone())),
+                _ => Err("is not an image that you can read"),
             },
             Given::Node(node) => match graph.node(node) {
                 None => Err("is not a node of the canvas"),
@@ -59,19 +61,20 @@ impl Given {
     }
 }
 
-/// The content of a node: its text, or else its image. A text node that a port was filled with an image for has both once
+/// The content of a node: its text, or else its image. A video is no content. A text node that a port was filled with an image for has both once
 /// words are written into it, and shows only these.
 pub fn held(node: &domain::graph::Node) -> Option<PortValue> {
     let text = node.content().filter(|content| !content.is_empty());
-    text.map(|content| PortValue::Text(content.to_owned())).or_else(|| node.asset.clone().map(PortValue::Asset))
+    let image = || node.asset.clone().filter(|_| node.kind != NodeType::Video);
+    text.map(|content| PortValue::Text(content.to_owned())).or_else(|| image().map(PortValue::Asset))
 }
 
 /// Returns `true` if a node of this type can feed a port of this kind, whatever the node holds now.
 pub fn may_feed(node: &domain::graph::Node, kind: InputKind, written_reference: bool) -> bool {
-    use domain::graph::NodeType::Image;
+    let is_image = node.kind == NodeType::Image;
     match kind {
-        InputKind::Image => node.kind == Image,
-        InputKind::Text | InputKind::Sticky => node.kind.holds_text() || (written_reference && node.kind == Image),
+        InputKind::Image => is_image,
+        InputKind::Text | InputKind::Sticky => node.kind.holds_text() || (written_reference && is_image),
     }
 }
 

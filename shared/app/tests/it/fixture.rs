@@ -284,6 +284,7 @@ impl Fixture {
             blob_key: key,
             metadata_removed: Vec::new(),
             preview: None,
+            video: None,
             origin: None,
             provenance: Provenance::new(ProvenanceKind::Action),
         }])

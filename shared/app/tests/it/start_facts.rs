@@ -31,6 +31,7 @@ impl Fixture {
             origin: None,
             metadata_removed: Vec::new(),
             original: None,
+            video: None,
         };
         assets::insert(&mut conn, &asset).await.expect("stores");
         handle

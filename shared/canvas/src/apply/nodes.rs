@@ -1,14 +1,14 @@
 //! Operations on nodes.
 
 use domain::graph::{Node, NodeType, Position};
-use domain::id::NodeId;
+use domain::id::{AssetRef, NodeId};
 use domain::limits::{BATCH_REGROUPED_MAX, NODE_SIDE_MAX};
 use domain::metadata::ServerMetadata;
 use domain::stored::Stored;
 
 use super::{NamedItem, OperationResult, Run, Skipped};
 use crate::batch::{Draft, Given, Patch};
-use crate::geometry::{fitted, height_for};
+use crate::geometry::{fitted_as, height_for};
 use crate::graph::AssetImage;
 use crate::metadata::{Home, MetadataPatch, SECTION_IN_SECTION, fits, too_large};
 use crate::placement::{Frame, Hint, NO_ROOM};
@@ -45,12 +45,12 @@ impl Run<'_> {
         Ok(self.add_node(node))
     }
 
-    /// The image that a new node shows, if any.
+    /// The image or video that a new node shows, if any.
     fn image(&mut self, draft: &Draft) -> Result<Option<AssetImage>, Skipped> {
         let Some(asset) = &draft.asset else { return Ok(None) };
-        match self.graph.sources.assets.get(asset) {
+        match self.graph.sources.assets.get(asset).filter(|asset| asset.shown_by == draft.kind) {
             Some(image) => Ok(Some(image.clone())),
-            None => Err(self.unprocessable("node.asset", "names no image that this canvas may show")),
+            None => Err(self.unprocessable("node.asset", format!("names no {} that this canvas may show", draft.kind))),
         }
     }
 
@@ -136,6 +136,9 @@ impl Run<'_> {
                 }
             }
         }
+        if let Some(asset) = &patch.asset {
+            self.show_video(&mut after, asset);
+        }
         for (key, message) in patch.metadata.unfit_for(after.kind) {
             self.invalid(&format!("patch.metadata.{key}"), message);
         }
@@ -150,6 +153,24 @@ impl Run<'_> {
         }
         self.replace_node(slot, before, after);
         Ok(())
+    }
+
+    /// Makes a video node show another video. What was made for the node says nothing of it.
+    fn show_video(&mut self, node: &mut Node, asset: &AssetRef) {
+        const FIELD: &str = "patch.asset";
+        if node.kind != NodeType::Video {
+            self.unprocessable(FIELD, format!("a node of type {} keeps what it shows", node.kind));
+        } else if node.active_job.is_some() {
+            self.unprocessable(FIELD, "what a node with an active job shows cannot change");
+        } else if let Some(video) = self.graph.sources.assets.get(asset).filter(|it| it.shown_by == NodeType::Video) {
+            let AssetImage { asset, at, .. } = video.clone();
+            if node.asset.as_ref() != Some(&asset) {
+                node.replace_asset(asset, at, None);
+                node.server.provenance = None;
+            }
+        } else {
+            self.unprocessable(FIELD, "names no video that this canvas may show");
+        }
     }
 
     /// A Section belongs to no Section (400). It is a sticky note, stops being a Section only without members, and
@@ -248,11 +269,9 @@ impl Run<'_> {
 
     /// Width and height of a new node. Without a height, it shows its image whole.
     fn size(&mut self, draft: &Draft, image: Option<&AssetImage>) -> Result<(f64, f64), Skipped> {
-        match (draft.width, draft.height, image) {
-            (None, None, Some(image)) => Ok(fitted(image.size, &draft.title)),
-            (Some(width), None, Some(image)) => {
-                Ok((width, self.height_for(image.size, &draft.title, width, "node.width")?))
-            }
+        match (draft.width, draft.height, image.and_then(|image| image.size)) {
+            (None, None, Some(size)) => Ok(fitted_as(draft.kind, size, &draft.title)),
+            (Some(width), None, Some(size)) => Ok((width, self.height_for(size, &draft.title, width, "node.width")?)),
             (width, height, _) => {
                 let default = draft.kind.default_size();
                 Ok((width.unwrap_or(default.0), height.unwrap_or(default.1)))

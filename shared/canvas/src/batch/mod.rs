@@ -85,10 +85,11 @@ impl Batch {
         named.filter_map(|id| graph.present_or_deleted(id)?.asset.as_ref()).collect()
     }
 
-    /// The assets that its new nodes show, as the request names them.
+    /// The assets that it makes nodes show, as the request names them.
     pub fn assets(&self) -> impl Iterator<Item = &AssetRef> {
         self.steps.iter().filter_map(|step| match step {
             Step::CreateNode { draft, .. } => draft.asset.as_ref(),
+            Step::UpdateNode { patch, .. } => patch.asset.as_ref(),
             _ => None,
         })
     }
@@ -218,6 +219,8 @@ pub(crate) struct Patch {
     pub(crate) height: Option<f64>,
     pub(crate) metadata: MetadataPatch,
     pub(crate) kind: Option<NodeType>,
+    /// The asset that a video node shows from now on, as the request names it.
+    pub(crate) asset: Option<AssetRef>,
 }
 
 impl Patch {
@@ -229,7 +232,7 @@ impl Patch {
     /// A patch of both sides.
     pub(crate) fn of_size((width, height): (f64, f64)) -> Self {
         let metadata = MetadataPatch::default();
-        Self { title: None, width: Some(width), height: Some(height), metadata, kind: None }
+        Self { title: None, width: Some(width), height: Some(height), metadata, kind: None, asset: None }
     }
 }
 
@@ -391,8 +394,8 @@ impl Check {
             metadata.home = Home::Join(section);
             section_field = "sectionId";
         }
-        if node.asset.is_some() && node.kind != NodeType::Image {
-            self.refuse("node.asset", "must be omitted unless the type is `image`");
+        if node.asset.is_some() && node.kind.holds_text() {
+            self.refuse("node.asset", "must be omitted unless the type is `image` or `video`");
         }
         let asset = node.asset.and_then(|asset| self.asset("node.asset", &asset));
         Draft {
@@ -419,7 +422,7 @@ impl Check {
 
     fn patch(&mut self, patch: NodePatch) -> Patch {
         if patch == NodePatch::default() {
-            self.refuse("patch", "must change at least one of title, width, height, metadata and type");
+            self.refuse("patch", "must change at least one of title, width, height, metadata, type and asset");
         }
         if let Some(title) = &patch.title {
             self.title("patch.title", title);
@@ -436,7 +439,8 @@ impl Check {
             }
             None => {}
         }
-        Patch { title: patch.title, width: patch.width, height: patch.height, metadata, kind: patch.kind }
+        let asset = patch.asset.and_then(|asset| self.asset("patch.asset", &asset));
+        Patch { title: patch.title, width: patch.width, height: patch.height, metadata, kind: patch.kind, asset }
     }
 }
 

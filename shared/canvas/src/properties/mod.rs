@@ -159,6 +159,7 @@ fn operation() -> impl Strategy<Value = Operation> {
             height: None,
             metadata,
             kind,
+            asset: None,
         });
     prop_oneof![
         3 => (new_node, prop::option::weighted(0.1, node_ref())).prop_map(|(node, section_id)| Operation::NodeCreate {

@@ -59,14 +59,13 @@ pub(super) fn assess(graph: &Graph, assets: &StoredAssets, detached: &[DetachedO
     (outputs, delivery)
 }
 
-/// Returns `true` if a job or Recipe has targeted or filled the node: an image, or a text that the service writes, which a client may have
+/// Returns `true` if a job or Recipe has targeted or filled the node: an image, a video, or a text that the service writes, which a client may have
 /// made a sticky.
 pub(super) fn is_output(node: &Node) -> bool {
     let is_targeted = node.active_job.is_some() || node.job().is_some();
     match node.kind {
-        NodeType::Image => is_targeted || node.is_made(),
+        NodeType::Image | NodeType::Video => is_targeted || node.is_made(),
         NodeType::Text | NodeType::Sticky => is_targeted,
-        NodeType::Video => false,
     }
 }
 

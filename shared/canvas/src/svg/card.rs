@@ -99,10 +99,7 @@ pub(super) fn full(out: &mut String, id: &str, look: &Look<'_>, frame: Frame, by
             None
         }
         (NodeType::Image, _) => media::image(out, look, at),
-        (NodeType::Video, _) => {
-            media::video(out, look, at);
-            None
-        }
+        (NodeType::Video, _) => media::video(out, look, at),
         (NodeType::Text | NodeType::Sticky, _) => {
             note::note(out, look, at, bytes);
             None

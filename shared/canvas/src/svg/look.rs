@@ -110,7 +110,7 @@ impl<'a> Look<'a> {
             },
             collapsed: metadata.collapsed == Some(true),
             status: node.job().and_then(|job| Status::from_job(job.status)),
-            duration: metadata.duration_seconds.map(|seconds| seconds as f64),
+            duration: node.duration_seconds(),
             shows_asset: node.asset.is_some(),
         }
     }

@@ -1,6 +1,6 @@
 //! Images and videos, and placeholders for missing ones.
 
-use domain::graph::Node;
+use domain::graph::{Node, NodeType};
 
 use super::Frame;
 use super::advance::Face;
@@ -53,10 +53,12 @@ impl Area {
 /// The markup before and after the data of a node's image in slot number `index`.
 pub(super) fn framed(area: Area, node: &Node, index: usize, ratio: f64) -> (String, String) {
     let Area { width, height, .. } = area;
-    let fit = match Fit::new(&node.title, (node.width, node.height), ratio) {
-        Fit::Stretched => "none",
-        Fit::Cropped => "xMidYMid slice",
-        Fit::Contained => "xMidYMid meet",
+    let (fit, ground) = match Fit::new(&node.title, (node.width, node.height), ratio) {
+        // As players do.
+        _ if node.kind == NodeType::Video => ("xMidYMid meet", palette::NIGHT),
+        Fit::Stretched => ("none", palette::MIST),
+        Fit::Cropped => ("xMidYMid slice", palette::MIST),
+        Fit::Contained => ("xMidYMid meet", palette::MIST),
     };
     let (width, height) = (Num(width), Num(height));
     let mut before = String::new();
@@ -66,7 +68,7 @@ pub(super) fn framed(area: Area, node: &Node, index: usize, ratio: f64) -> (Stri
          <rect width=\"{width}\" height=\"{height}\" fill=\"{}\"/>\
          <image width=\"{width}\" height=\"{height}\" preserveAspectRatio=\"{fit}\" xlink:href=\"",
         area.outline(),
-        palette::MIST
+        ground
     );
     (before, "\"/></g>".to_owned())
 }
@@ -187,12 +189,14 @@ fn caption_line(out: &mut String, look: &Look<'_>, frame: Frame, caption: bool, 
     out.push_str("</svg>");
 }
 
-/// A video has no still image: a dark card with a play mark, the prompt, and the duration.
-pub(super) fn video(out: &mut String, look: &Look<'_>, frame: Frame) {
+/// A dark card with a play mark and the duration. Under them is the poster of the video that the node shows, or, while it shows none,
+/// the prompt.
+pub(super) fn video(out: &mut String, look: &Look<'_>, frame: Frame) -> Option<(usize, Area)> {
     let (area, caption) = split(look, frame);
     let Area { width, height, .. } = area;
     shade(out, frame);
     sheet(out, frame, Some(palette::NIGHT), edge(look), false);
+    let slot = look.shows_asset.then_some((out.len(), area));
     let mark = (width.min(height) / 7.0).min(30.0);
     put!(
         out,
@@ -213,7 +217,7 @@ pub(super) fn video(out: &mut String, look: &Look<'_>, frame: Frame) {
     // As many lines as fit between the mark and the corner with the duration.
     let lines = ((height / 2.0 - mark - 40.0) / HINT_LINE).clamp(0.0, 2.0) as usize;
     let limits = Limits { width: width - 2.0 * pad, lines, bytes: HINT_BYTES };
-    let hint = text::wrap(look.prompt, HINT_FACE, limits).lines;
+    let hint = text::wrap(if slot.is_some() { "" } else { look.prompt }, HINT_FACE, limits).lines;
     put!(out, "<g font-size=\"{}\" fill=\"{soft}\">", Num(HINT_FACE.size));
     for (line, number) in hint.iter().zip(1_u8..) {
         text::draw(
@@ -228,6 +232,16 @@ pub(super) fn video(out: &mut String, look: &Look<'_>, frame: Frame) {
     let duration = look.duration.map(|seconds| format!("{} s", Num(seconds)));
     let duration = duration.and_then(|text| text::single(&text, HINT_FACE, width - 24.0));
     if let Some(line) = duration.filter(|_| width >= 3.0 * TEXT_SIDE_MIN && height >= 3.0 * TEXT_SIDE_MIN) {
+        if slot.is_some() {
+            // The poster may be as light as the text.
+            let (left, top) = (Num(width - line.width - 18.0), Num(height - 26.0));
+            let box_width = Num(line.width + 12.0);
+            put!(
+                out,
+                "<rect x=\"{left}\" y=\"{top}\" width=\"{box_width}\" height=\"20\" rx=\"4\" fill=\"{}\" fill-opacity=\".8\"/>",
+                palette::NIGHT
+            );
+        }
         text::draw(out, &line, Align::Right, 12.0, width - 12.0, height - 12.0);
     }
     out.push_str("</g>");
@@ -236,4 +250,5 @@ pub(super) fn video(out: &mut String, look: &Look<'_>, frame: Frame) {
         put!(out, "<path d=\"M0 {}H{}\" stroke=\"#fff\" stroke-opacity=\".12\"/>", Num(height), Num(width));
     }
     caption_line(out, look, frame, caption, palette::PAPER);
+    slot
 }

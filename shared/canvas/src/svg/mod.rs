@@ -30,7 +30,7 @@ mod xml;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use domain::graph::{Connection, Node};
+use domain::graph::{Connection, Node, NodeType};
 use domain::id::NodeId;
 use domain::limits::RENDER_SIDE_MAX;
 
@@ -219,6 +219,8 @@ impl<'a> Drawing<'a> {
                     STANDARD.encode_string(bytes, &mut out);
                     out.push_str(&after);
                 }
+                // The card of a video is whole without its poster.
+                _ if slot.node.kind == NodeType::Video => {}
                 EmbeddedImage::Ready { .. } | EmbeddedImage::LeftOut => {
                     media::absent(&mut out, slot.area, "Image not shown")
                 }

@@ -23,27 +23,30 @@ pub enum Asset {
         #[arg(long)]
         again: bool,
     },
-    /// Download an image
+    /// Download an image or video
     Get {
         /// The asset
         asset: String,
         /// Where to write it; - is standard output
         #[arg(long, short, value_name = "FILE")]
         output: PathBuf,
-        /// A smaller rendition: 64, 128, 256, 512, 1024 or 2048 pixels wide
+        /// A smaller rendition, of a video: of its poster: 64, 128, 256, 512, 1024 or 2048 pixels wide
         #[arg(long, value_name = "PIXELS")]
         width: Option<u32>,
         /// The file as it was uploaded, if you own the asset and private metadata was removed from it
         #[arg(long, conflicts_with = "width")]
         original: bool,
     },
-    /// Show what is known about an image
+    /// Show what is known about an image or video
     Show {
         /// The asset
         asset: String,
     },
-    /// List images
+    /// List images, or videos
     List {
+        /// image, video, prompt or all; images and prompts without it
+        #[arg(long)]
+        kind: Option<String>,
         /// Those of a canvas instead of your own
         #[arg(long, value_name = "CANVAS")]
         on: Option<String>,

@@ -160,9 +160,20 @@ pub struct Video {
     /// Make sound, too
     #[arg(long)]
     pub audio: bool,
-    /// The canvas of the nodes that are named
+    /// The canvas of the nodes that are named, and of the node that receives the video
     #[arg(long, value_name = "CANVAS")]
     pub on: Option<String>,
+    /// Put the video on the canvas, in a new node; also where it goes says so
+    #[arg(long, requires = "on")]
+    pub place: bool,
+    /// Put the video on the canvas, in this video node
+    #[arg(long, value_name = "NODE", requires = "on", conflicts_with_all = ["place", "x", "y", "near", "section", "title"])]
+    pub target: Option<String>,
+    /// Title of the new node
+    #[arg(long, requires = "on")]
+    pub title: Option<String>,
+    #[command(flatten)]
+    pub position: Position,
     /// Write the video to this file when it is done; - is standard output
     #[arg(long, short, value_name = "FILE", conflicts_with_all = ["no_wait", "dry_run"])]
     pub output: Option<PathBuf>,
@@ -270,6 +281,17 @@ pub enum Run {
         /// Delete the nodes that were made for it and are still empty
         #[arg(long)]
         remove_targets: bool,
+    },
+    /// Keep a video as an asset, which stays when the record of the job is removed
+    Keep {
+        /// The job
+        job: String,
+        /// Store it in this canvas instead of your own assets
+        #[arg(long, value_name = "CANVAS")]
+        on: Option<String>,
+        /// Show it in this video node of the canvas
+        #[arg(long, value_name = "NODE", requires = "on")]
+        target: Option<String>,
     },
     /// Download the file of a video
     Output {

@@ -1,4 +1,4 @@
-//! Images: upload, download, list.
+//! Images and videos: upload, download, list.
 
 use std::path::{Path, PathBuf};
 
@@ -41,11 +41,12 @@ pub async fn run(context: &Context, asset: Asset) -> Outcome {
             let read = context.client.get_asset(&asset).await?;
             context.output.answer(&read, |AssetRead { asset: it, .. }| {
                 format!(
-                    "{} {} {}x{} {} bytes, AI: {}, {}",
+                    "{} {} {}x{}{} {} bytes, AI: {}, {}",
                     it.handle,
                     text(it.mime_type),
                     it.width,
                     it.height,
+                    it.duration_seconds.map(|seconds| format!(" {seconds} s")).unwrap_or_default(),
                     it.bytes,
                     it.ai_generated,
                     text(it.name)
@@ -53,13 +54,14 @@ pub async fn run(context: &Context, asset: Asset) -> Outcome {
             });
             Ok(())
         }
-        Asset::List { on, listing } => {
+        Asset::List { kind, on, listing } => {
             let on = on.as_deref().map(canvas).transpose()?;
             let row = |it: domain::asset::Asset| {
                 let size = format!("{}x{}", it.width, it.height);
                 vec![text(it.handle), text(it.mime_type), size, text(it.bytes), text(it.ai_generated), text(it.name)]
             };
-            let list = || context.client.list_assets().query_if("canvasId", on.as_deref());
+            let list =
+                || context.client.list_assets().query_if("canvasId", on.as_deref()).query_if("kind", kind.as_deref());
             listed(context, &listing, list, &["asset", "type", "size", "bytes", "AI", "name"], row).await
         }
     }

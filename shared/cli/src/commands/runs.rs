@@ -5,13 +5,15 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use client::answers::AssetRead;
 use domain::job::RunSummary;
 use domain::queue::{WaitCause, WaitingFor};
 
+use super::batch::insert;
 use super::canvases::listed;
 use super::work::{ended, shown, succeeded, wait};
 use crate::args::Run;
-use crate::context::{Context, canvas};
+use crate::context::{Body, Context, canvas};
 use crate::failure::{Outcome, both, file};
 use crate::output::{is_unread, put, text, time};
 
@@ -47,6 +49,18 @@ pub async fn run(context: &Context, run: Run) -> Outcome {
             let record =
                 context.client.cancel_work(&run).query_if("removeTargets", remove_targets.then_some(true)).await?;
             context.output.answer(&record, |it| ended(&it));
+            Ok(())
+        }
+        Run::Keep { job, on, target } => {
+            let on = on.as_deref().map(canvas).transpose()?;
+            let mut body = Body::new();
+            if let (Some(on), Some(target)) = (&on, target) {
+                body.insert("baseRevision".into(), context.revision(on).await?.into());
+                body.insert("targetNodeId".into(), target.into());
+            }
+            insert(&mut body, "canvasId", on);
+            let kept = context.client.keep_job_video(&job).json(&body).prefer("handling=lenient").await?;
+            context.output.answer(&kept, |AssetRead { asset, .. }| text(asset.handle));
             Ok(())
         }
         Run::Output { job, output } => download(context, &job, &output).await,

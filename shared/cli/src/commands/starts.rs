@@ -99,12 +99,22 @@ pub async fn video(context: &Context, video: Video) -> Outcome {
     insert(&mut body, "aspectRatio", video.aspect_ratio);
     insert(&mut body, "resolution", video.resolution);
     insert(&mut body, "generateAudio", video.audio.then_some(true));
-    if let Some(on) = &video.on {
-        body.insert("canvasId".into(), canvas(on)?.into());
+    let on = video.on.as_deref().map(canvas).transpose()?;
+    insert(&mut body, "canvasId", on.clone());
+    let Position { x, y, near, section } = &video.position;
+    let is_placed =
+        video.place || x.is_some() || y.is_some() || near.is_some() || section.is_some() || video.title.is_some();
+    if is_placed && on.is_none() {
+        return usage("name the canvas that the video goes to: --on CANVAS");
     }
+    let is_targeted = is_placed || video.target.is_some();
+    if is_placed {
+        body.insert("place".into(), place(video.position.clone(), video.title.clone()));
+    }
+    insert(&mut body, "targetNodeId", video.target.clone());
     let order = Order {
         name: "video".into(),
-        canvas: None,
+        canvas: on.filter(|_| is_targeted),
         body,
         route: &|client| client.generate_video().cast(),
         is_paid: true,

@@ -212,6 +212,9 @@ pub fn ended(record: &WorkRecord) -> String {
     lines.extend(record.images.iter().map(|it| {
         format!("  {} {} {}x{} {}", text(&it.node_id), it.asset_id, it.width, it.height, text(&it.media_type))
     }));
+    if let Some(asset) = record.video.as_ref().and_then(|video| video.asset_id.as_ref()) {
+        lines.push(format!("  {} {asset}", optional(record.targets.first())).trim_end().to_owned());
+    }
     lines.extend(record.outputs.iter().map(|it| {
         let result = optional(it.asset_id.as_ref().or(it.value.as_ref()));
         format!("  {} {} {} {result}", text(&it.key), text(&it.status), text(&it.node_handle)).trim_end().to_owned()

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use domain::asset::AssetRecord;
+use domain::asset::{AssetKind, AssetRecord};
 use domain::id::{AccountUid, AssetId};
 use domain::origin::{AiGenerated, Origin};
 use sqlx::PgConnection;
@@ -12,71 +12,88 @@ use super::AssetRow;
 use crate::Result;
 use crate::canvases::After;
 
+/// The assets of a list.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// Their kinds.
+    pub kinds: &'a [AssetKind],
+    /// What their origin says, if that matters.
+    pub ai_generated: Option<AiGenerated>,
+}
+
+impl Wanted<'_> {
+    fn kinds(&self) -> Vec<String> {
+        self.kinds.iter().map(ToString::to_string).collect()
+    }
+}
+
 /// The origins of assets that say this, in the form of the condition of a list.
 fn saying(answer: Option<AiGenerated>) -> Option<Vec<String>> {
     let text = |origin: Option<Origin>| origin.map_or_else(String::new, |it| format!("{} {}", it.term, it.from));
     Some(answer?.origins().map(text).collect())
 }
 
-/// Lists at most `limit` of the account's assets that are stored in no canvas, last changed first. `ai_generated`: those of which the
-/// origin says this.
+/// Lists at most `limit` of the account's assets that are stored in no canvas, last changed first.
 #[tracing::instrument(skip_all, name = "db.asset.list_own")]
 pub async fn list_own(
     conn: &mut PgConnection,
     owner: &AccountUid,
-    ai_generated: Option<AiGenerated>,
+    wanted: Wanted<'_>,
     after: Option<&After>,
     limit: i64,
 ) -> Result<Vec<AssetRecord>> {
-    let wanted = saying(ai_generated);
+    let origins = saying(wanted.ai_generated);
     let rows = sqlx::query_as!(
         AssetRow,
         r#"SELECT owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
                   preview_epoch(assets) AS "preview_epoch!", origin, origin_from, metadata_removed, original_blob, original_mime_type, original_bytes, original_reason,
-                  created_at, updated_at
+                  duration_ms, has_audio, poster_key, poster_mime_type, created_at, updated_at
            FROM assets
            WHERE owner_uid = $1 AND canvas_key IS NULL
              AND ($2::timestamptz IS NULL OR (updated_at, id) < ($2, $3))
              AND ($5::text[] IS NULL OR coalesce(origin || ' ' || origin_from, '') = ANY($5))
+             AND kind = ANY($6)
            ORDER BY updated_at DESC, id DESC LIMIT $4"#,
         owner.as_str(),
         after.map(|after| after.updated_at.get()),
         after.map(After::last_id),
         limit,
-        wanted.as_deref(),
+        origins.as_deref(),
+        &wanted.kinds(),
     )
     .fetch_all(conn)
     .await?;
     rows.into_iter().map(TryInto::try_into).collect()
 }
 
-/// Lists at most `limit` of the assets stored in a canvas, last changed first; `ai_generated` as in [`list_own`]. The caller of this
-/// function has checked access to the canvas.
+/// Lists at most `limit` of the assets stored in a canvas, last changed first. The caller of this function has checked access to the canvas.
 #[tracing::instrument(skip_all, name = "db.asset.list_canvas")]
 pub async fn list_canvas(
     conn: &mut PgConnection,
     canvas_key: i64,
-    ai_generated: Option<AiGenerated>,
+    wanted: Wanted<'_>,
     after: Option<&After>,
     limit: i64,
 ) -> Result<Vec<AssetRecord>> {
-    let wanted = saying(ai_generated);
+    let origins = saying(wanted.ai_generated);
     let rows = sqlx::query_as!(
         AssetRow,
         r#"SELECT owner_uid, id, canvas_key,
                   (SELECT n.id FROM nodes n WHERE n.canvas_key = assets.canvas_key AND n.id = node_id) AS node_id,
                   kind, name, mime_type, width, height, bytes, blob_key, preview_epoch(assets) AS "preview_epoch!",
                   origin, origin_from, metadata_removed, original_blob, original_mime_type, original_bytes, original_reason,
-                  created_at, updated_at
+                  duration_ms, has_audio, poster_key, poster_mime_type, created_at, updated_at
            FROM assets
            WHERE canvas_key = $1 AND ($2::timestamptz IS NULL OR (updated_at, id) < ($2, $3))
              AND ($5::text[] IS NULL OR coalesce(origin || ' ' || origin_from, '') = ANY($5))
+             AND kind = ANY($6)
            ORDER BY updated_at DESC, id DESC LIMIT $4"#,
         canvas_key,
         after.map(|after| after.updated_at.get()),
         after.map(After::last_id),
         limit,
-        wanted.as_deref(),
+        origins.as_deref(),
+        &wanted.kinds(),
     )
     .fetch_all(conn)
     .await?;

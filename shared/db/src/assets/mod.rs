@@ -1,4 +1,4 @@
-//! Assets: durable images, and who may read them.
+//! Assets: durable images and videos, and who may read them.
 //!
 //! An asset belongs to an account. One that is stored in a canvas also belongs to that canvas, whose members may read it under
 //! its owner's handle (docs/reference/assets.md#ownership-and-access). Its bytes are a blob, shared by all assets of the same
@@ -10,7 +10,7 @@ mod shown;
 use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
-use domain::asset::{AssetKind, AssetRecord, MetadataClass, OriginalFile};
+use domain::asset::{AssetKind, AssetRecord, MetadataClass, OriginalFile, Poster, VideoDetails};
 use domain::canvas::AccessRole;
 use domain::id::{AccountUid, AssetHandle, AssetId, NodeId};
 use domain::origin::{DigitalSourceType, Origin};
@@ -18,8 +18,8 @@ use domain::review::{self, StoredAsset, StoredAssets};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-pub use list::{images, list_canvas, list_own};
-pub use shown::{NodeImage, hold, of_node, placeable, shown_in};
+pub use list::{Wanted, images, list_canvas, list_own};
+pub use shown::{NodeImage, Placeable, hold, placeable, shown_in};
 
 use crate::Result;
 use crate::error::known;
@@ -37,11 +37,11 @@ pub struct NewAsset {
     pub kind: AssetKind,
     /// File name.
     pub name: String,
-    /// `image/png`, `image/jpeg`, `image/webp` or `image/gif`.
+    /// `image/png`, `image/jpeg`, `image/webp` or `image/gif`; `video/mp4` of a video.
     pub mime_type: String,
-    /// Width in pixels, as displayed.
+    /// Width in pixels, as displayed; 0 for a video of unknown size.
     pub width: i32,
-    /// Height in pixels, as displayed.
+    /// Height in pixels, as displayed; 0 for a video of unknown size.
     pub height: i32,
     /// Size of the stored file in bytes.
     pub bytes: i64,
@@ -53,6 +53,14 @@ pub struct NewAsset {
     pub metadata_removed: Vec<MetadataClass>,
     /// The file as it came, if it is kept; its blob was adopted, too.
     pub original: Option<OriginalFile>,
+    /// Of an asset of kind `video`; the blob of its poster was adopted, too.
+    pub video: Option<VideoDetails>,
+}
+
+impl NewAsset {
+    fn poster(&self) -> Option<&Poster> {
+        self.video.as_ref()?.poster.as_ref()
+    }
 }
 
 /// An image that a request names, with what the checks of a start need.
@@ -88,6 +96,10 @@ struct AssetRow {
     original_mime_type: Option<String>,
     original_bytes: Option<i64>,
     original_reason: Option<String>,
+    duration_ms: Option<i64>,
+    has_audio: Option<bool>,
+    poster_key: Option<Uuid>,
+    poster_mime_type: Option<String>,
     created_at: DateTime<Utc>,
     updated_at: DateTime<Utc>,
 }
@@ -103,12 +115,19 @@ impl TryFrom<AssetRow> for AssetRecord {
             }
             _ => None,
         };
+        let kind = known("assets.kind", &row.kind)?;
+        let poster = row.poster_key.zip(row.poster_mime_type);
+        let video = (kind == AssetKind::Video).then(|| VideoDetails {
+            duration_ms: row.duration_ms,
+            has_audio: row.has_audio,
+            poster: poster.map(|(blob_key, mime_type)| Poster { blob_key, mime_type }),
+        });
         let removed = row.metadata_removed.iter().map(|class| known("assets.metadata_removed", class));
         Ok(Self {
             handle: AssetHandle { owner: AccountUid::from_stored(row.owner_uid), id: AssetId::from_stored(row.id) },
             canvas_key: row.canvas_key,
             node: row.node_id.map(NodeId::from_stored),
-            kind: known("assets.kind", &row.kind)?,
+            kind,
             name: row.name,
             mime_type: row.mime_type,
             width: row.width,
@@ -124,6 +143,7 @@ impl TryFrom<AssetRow> for AssetRecord {
             },
             metadata_removed: removed.collect::<Result<_>>()?,
             original,
+            video,
             created_at: row.created_at.into(),
             updated_at: row.updated_at.into(),
         })
@@ -142,14 +162,15 @@ pub async fn insert(conn: &mut PgConnection, asset: &NewAsset) -> Result<AssetRe
            )
            INSERT INTO assets (owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
                                origin, origin_from,
-                               metadata_removed, original_blob, original_mime_type, original_bytes, original_reason)
+                               metadata_removed, original_blob, original_mime_type, original_bytes, original_reason,
+                               duration_ms, has_audio, poster_key, poster_mime_type, origin_kind)
            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
                    coalesce((SELECT origin FROM made), $12), coalesce((SELECT origin_from FROM made), $13),
-                   $14, $15, $16, $17, $18)
+                   $14, $15, $16, $17, $18, $19, $20, $21, $22, 'brought')
            RETURNING owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
                      preview_epoch(assets) AS "preview_epoch!", origin, origin_from,
                      metadata_removed, original_blob, original_mime_type, original_bytes, original_reason,
-                     created_at, updated_at"#,
+                     duration_ms, has_audio, poster_key, poster_mime_type, created_at, updated_at"#,
         asset.handle.owner.as_str(),
         asset.handle.id.as_str(),
         asset.canvas_key,
@@ -168,6 +189,10 @@ pub async fn insert(conn: &mut PgConnection, asset: &NewAsset) -> Result<AssetRe
         asset.original.as_ref().map(|original| &*original.mime_type),
         asset.original.as_ref().map(|original| original.bytes),
         asset.original.as_ref().map(|original| original.reason.as_str()),
+        asset.video.as_ref().and_then(|video| video.duration_ms),
+        asset.video.as_ref().and_then(|video| video.has_audio),
+        asset.poster().map(|poster| poster.blob_key),
+        asset.poster().map(|poster| &*poster.mime_type),
     )
     .fetch_one(conn)
     .await?;
@@ -187,15 +212,17 @@ pub async fn insert_all(conn: &mut PgConnection, assets: &[NewAsset]) -> Result<
     // In the order of their owners, whose storage is counted in the same order at the commit.
     sqlx::query!(
         "INSERT INTO assets (owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
-                              origin, origin_from, metadata_removed)
+                              origin, origin_from, metadata_removed, duration_ms, has_audio, poster_key, poster_mime_type,
+                              origin_kind)
          SELECT owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key, origin, origin_from,
-                string_to_array(metadata_removed, ',')
+                string_to_array(metadata_removed, ','), duration_ms, has_audio, poster_key, poster_mime_type, 'made'
          FROM unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::bigint[]), (SELECT $4::text[]),
                      (SELECT $5::text[]), (SELECT $6::text[]), (SELECT $7::text[]), (SELECT $8::int4[]),
                      (SELECT $9::int4[]), (SELECT $10::bigint[]), (SELECT $11::uuid[]), (SELECT $12::text[]),
-                     (SELECT $13::text[]), (SELECT $14::text[]))
+                     (SELECT $13::text[]), (SELECT $14::text[]), (SELECT $15::bigint[]), (SELECT $16::bool[]),
+                     (SELECT $17::uuid[]), (SELECT $18::text[]))
               AS a (owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key, origin,
-                    origin_from, metadata_removed)
+                    origin_from, metadata_removed, duration_ms, has_audio, poster_key, poster_mime_type)
          ORDER BY owner_uid, id",
         &column(assets, |asset| asset.handle.owner.to_string()),
         &column(assets, |asset| asset.handle.id.to_string()),
@@ -212,6 +239,10 @@ pub async fn insert_all(conn: &mut PgConnection, assets: &[NewAsset]) -> Result<
         &column(assets, |asset| asset.origin.map(|origin| origin.from.to_string())) as &[Option<String>],
         // An array of arrays would need one length for all.
         &column(assets, |asset| names(&asset.metadata_removed).join(",")),
+        &column(assets, |asset| asset.video.as_ref()?.duration_ms) as &[Option<i64>],
+        &column(assets, |asset| asset.video.as_ref()?.has_audio) as &[Option<bool>],
+        &column(assets, |asset| Some(asset.poster()?.blob_key)) as &[Option<Uuid>],
+        &column(assets, |asset| Some(asset.poster()?.mime_type.clone())) as &[Option<String>],
     )
     .execute(conn)
     .await?;
@@ -234,7 +265,8 @@ pub async fn get_all(conn: &mut PgConnection, handles: &[AssetHandle]) -> Result
                   a.mime_type AS "mime_type!", a.width AS "width!", a.height AS "height!", a.bytes AS "bytes!",
                   a.blob_key AS "blob_key!", a.epoch AS "preview_epoch!", a.origin, a.origin_from,
                   a.metadata_removed AS "metadata_removed!", a.original_blob, a.original_mime_type, a.original_bytes,
-                  a.original_reason, a.created_at AS "created_at!", a.updated_at AS "updated_at!"
+                  a.original_reason, a.duration_ms, a.has_audio, a.poster_key, a.poster_mime_type,
+                  a.created_at AS "created_at!", a.updated_at AS "updated_at!"
            FROM unnest((SELECT $1::text[]), (SELECT $2::text[])) AS named (owner_uid, id)
            CROSS JOIN LATERAL (
                SELECT *, preview_epoch(assets) AS epoch FROM assets
@@ -261,6 +293,21 @@ pub struct Content {
     pub mime_type: String,
     /// As in [`AssetRecord::preview_epoch`].
     pub preview_epoch: i64,
+    /// Kind of the asset.
+    pub kind: AssetKind,
+    /// The poster of a video with the SHA-256 of its bytes, if there is one.
+    pub poster: Option<(Poster, Vec<u8>)>,
+}
+
+impl Content {
+    /// The image that stands for the asset: itself, or the poster of a video.
+    pub fn into_image(self) -> Option<Self> {
+        if self.kind != AssetKind::Video {
+            return Some(self);
+        }
+        let (Poster { blob_key, mime_type }, sha256) = self.poster?;
+        Some(Self { blob_key, sha256, mime_type, poster: None, ..self })
+    }
 }
 
 /// Reads what is served of the asset of `handle`, if `reader` may read it. Without a reader, a preview token is the permission.
@@ -271,8 +318,9 @@ pub async fn content(
     reader: Option<&AccountUid>,
 ) -> Result<Option<Content>> {
     let row = sqlx::query!(
-        r#"SELECT a.owner_uid, a.blob_key, b.sha256 AS "sha256!", a.mime_type, preview_epoch(a) AS "preview_epoch!"
-           FROM assets a JOIN blobs b ON b.key = a.blob_key
+        r#"SELECT a.owner_uid, a.blob_key, b.sha256 AS "sha256!", a.mime_type, preview_epoch(a) AS "preview_epoch!",
+                  a.kind, a.poster_key, a.poster_mime_type, p.sha256 AS "poster_sha256?"
+           FROM assets a JOIN blobs b ON b.key = a.blob_key LEFT JOIN blobs p ON p.key = a.poster_key
            WHERE a.owner_uid = $1 AND a.id = $2 AND ($3::text IS NULL OR a.owner_uid = $3 OR EXISTS (
                SELECT FROM canvas_shares s WHERE s.canvas_key = a.canvas_key AND s.account_uid = $3
            ))"#,
@@ -282,12 +330,16 @@ pub async fn content(
     )
     .fetch_optional(conn)
     .await?;
-    Ok(row.map(|row| Content {
+    let Some(row) = row else { return Ok(None) };
+    let poster = row.poster_key.zip(row.poster_mime_type).map(|(blob_key, mime_type)| Poster { blob_key, mime_type });
+    Ok(Some(Content {
         owner: AccountUid::from_stored(row.owner_uid),
         blob_key: row.blob_key,
         sha256: row.sha256,
         mime_type: row.mime_type,
         preview_epoch: row.preview_epoch,
+        kind: known("assets.kind", &row.kind)?,
+        poster: poster.zip(row.poster_sha256),
     }))
 }
 
@@ -296,7 +348,7 @@ pub async fn content(
 pub async fn original(conn: &mut PgConnection, handle: &AssetHandle, reader: &AccountUid) -> Result<Option<Content>> {
     let row = sqlx::query!(
         r#"SELECT a.owner_uid, b.key AS blob_key, b.sha256 AS "sha256!", a.original_mime_type AS "mime_type!",
-                  preview_epoch(a) AS "preview_epoch!"
+                  preview_epoch(a) AS "preview_epoch!", a.kind
            FROM assets a JOIN blobs b ON b.key = a.original_blob
            WHERE a.owner_uid = $1 AND a.id = $2 AND a.owner_uid = $3"#,
         handle.owner.as_str(),
@@ -305,12 +357,15 @@ pub async fn original(conn: &mut PgConnection, handle: &AssetHandle, reader: &Ac
     )
     .fetch_optional(conn)
     .await?;
-    Ok(row.map(|row| Content {
+    let Some(row) = row else { return Ok(None) };
+    Ok(Some(Content {
         owner: AccountUid::from_stored(row.owner_uid),
         blob_key: row.blob_key,
         sha256: row.sha256,
         mime_type: row.mime_type,
         preview_epoch: row.preview_epoch,
+        kind: known("assets.kind", &row.kind)?,
+        poster: None,
     }))
 }
 
@@ -327,8 +382,7 @@ pub async fn preview_epochs(
     Ok(assets.into_iter().map(|(handle, asset)| (handle, asset.preview_epoch)).collect())
 }
 
-/// Returns the stored assets among `handles` with the origin and size of each. The output of a job is stored in a canvas without a node
-/// of its own; an upload or import is stored in no canvas or was placed in a node.
+/// Returns the stored assets among `handles` with the origin and size of each.
 #[tracing::instrument(skip_all, name = "db.asset.origins")]
 pub async fn origins(conn: &mut PgConnection, handles: &HashSet<AssetHandle>) -> Result<StoredAssets> {
     if handles.is_empty() {
@@ -339,7 +393,7 @@ pub async fn origins(conn: &mut PgConnection, handles: &HashSet<AssetHandle>) ->
     // As in `get_all`.
     let rows = sqlx::query!(
         r#"SELECT a.owner_uid AS "owner_uid!", a.id AS "id!", a.width AS "width!", a.height AS "height!",
-                  a.canvas_key IS NOT NULL AND a.node_id IS NULL AS "is_made!"
+                  coalesce(a.origin_kind = 'made', a.canvas_key IS NOT NULL AND a.node_id IS NULL) AS "is_made!"
            FROM unnest((SELECT $1::text[]), (SELECT $2::text[])) AS named (owner_uid, id)
            CROSS JOIN LATERAL (
                SELECT * FROM assets WHERE owner_uid = named.owner_uid AND id = named.id LIMIT 1
@@ -384,7 +438,7 @@ pub async fn get_readable(
                   (SELECT n.id FROM nodes n WHERE n.canvas_key = a.canvas_key AND n.id = a.node_id) AS node_id, a.kind, a.name, a.mime_type, a.width, a.height, a.bytes,
                   a.blob_key, preview_epoch(a) AS "preview_epoch!", a.origin, a.origin_from,
                   a.metadata_removed, a.original_blob, a.original_mime_type, a.original_bytes, a.original_reason,
-                  a.created_at, a.updated_at,
+                  a.duration_ms, a.has_audio, a.poster_key, a.poster_mime_type, a.created_at, a.updated_at,
                   CASE WHEN a.owner_uid = $1 THEN 'owner' ELSE s.role END AS "role!"
            FROM assets a LEFT JOIN canvas_shares s ON s.canvas_key = a.canvas_key AND s.account_uid = $1
            WHERE a.owner_uid = $2 AND a.id = $3 AND (a.owner_uid = $1 OR s.role IS NOT NULL)"#,
@@ -416,6 +470,10 @@ pub async fn get_readable(
         original_mime_type: row.original_mime_type,
         original_bytes: row.original_bytes,
         original_reason: row.original_reason,
+        duration_ms: row.duration_ms,
+        has_audio: row.has_audio,
+        poster_key: row.poster_key,
+        poster_mime_type: row.poster_mime_type,
         created_at: row.created_at,
         updated_at: row.updated_at,
     };

@@ -2,30 +2,38 @@
 
 use std::collections::HashMap;
 
-use domain::asset::AssetRecord;
+use domain::asset::AssetKind;
 use domain::id::{AccountUid, AssetHandle, AssetId, NodeId};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::AssetRow;
 use crate::Result;
+use crate::error::known;
 
-/// Width and height in pixels of those of these assets that a new node of a canvas may show: images that are stored in the
-/// canvas, or belong to `owner`.
+/// An asset that a node may show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placeable {
+    /// Kind of the asset: `image` or `video`.
+    pub kind: AssetKind,
+    /// Width and height in pixels; 0 for a video of unknown size.
+    pub size: (i32, i32),
+}
+
+/// Those of these assets that a node of a canvas may show: images and videos that are stored in the canvas, or belong to `owner`.
 #[tracing::instrument(skip_all, name = "db.asset.placeable")]
 pub async fn placeable(
     conn: &mut PgConnection,
     canvas_key: i64,
     owner: Option<&AccountUid>,
     handles: impl Iterator<Item = &AssetHandle>,
-) -> Result<HashMap<AssetHandle, (i32, i32)>> {
+) -> Result<HashMap<AssetHandle, Placeable>> {
     let (owners, ids): (Vec<String>, Vec<String>) =
         handles.map(|handle| (handle.owner.to_string(), handle.id.to_string())).unzip();
     let rows = sqlx::query!(
-        "SELECT a.owner_uid, a.id, a.width, a.height
+        "SELECT a.owner_uid, a.id, a.kind, a.width, a.height
          FROM UNNEST((SELECT $1::text[]), (SELECT $2::text[])) AS named (owner_uid, id)
          JOIN assets a USING (owner_uid, id)
-         WHERE a.kind = 'image' AND (a.canvas_key = $3 OR a.owner_uid = $4)",
+         WHERE a.kind IN ('image', 'video') AND (a.canvas_key = $3 OR a.owner_uid = $4)",
         &owners,
         &ids,
         canvas_key,
@@ -35,9 +43,10 @@ pub async fn placeable(
     .await?;
     let placeable = rows.into_iter().map(|row| {
         let handle = AssetHandle { owner: AccountUid::from_stored(row.owner_uid), id: AssetId::from_stored(row.id) };
-        (handle, (row.width, row.height))
+        let kind = known("assets.kind", &row.kind)?;
+        Ok((handle, Placeable { kind, size: (row.width, row.height) }))
     });
-    Ok(placeable.collect())
+    placeable.collect()
 }
 
 /// Keeps these assets from being deleted until the transaction ends, so that a node can be made to show them. Returns how many there
@@ -55,34 +64,15 @@ pub async fn hold(conn: &mut PgConnection, handles: impl Iterator<Item = &AssetH
     Ok(held.execute(conn).await?.rows_affected())
 }
 
-/// The asset that a node shows.
-#[tracing::instrument(skip_all, name = "db.asset.of_node")]
-pub async fn of_node(conn: &mut PgConnection, canvas_key: i64, node: &NodeId) -> Result<Option<AssetRecord>> {
-    let row = sqlx::query_as!(
-        AssetRow,
-        r#"SELECT a.owner_uid, a.id, a.canvas_key, a.node_id, a.kind, a.name, a.mime_type, a.width, a.height, a.bytes,
-                  a.blob_key, preview_epoch(a) AS "preview_epoch!", a.origin, a.origin_from,
-                  a.metadata_removed, a.original_blob, a.original_mime_type, a.original_bytes, a.original_reason,
-                  a.created_at, a.updated_at
-           FROM nodes n JOIN assets a ON a.owner_uid = n.asset_owner AND a.id = n.asset_id
-           WHERE n.canvas_key = $1 AND n.id = $2"#,
-        canvas_key,
-        node.as_str(),
-    )
-    .fetch_optional(conn)
-    .await?;
-    row.map(TryInto::try_into).transpose()
-}
-
-/// The image that a node of a canvas shows, with the fields that a render needs.
+/// The image or video that a node of a canvas shows, with the fields that a render needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeImage {
     /// Id of the node.
     pub node: NodeId,
     /// Owner of the asset.
     pub owner: AccountUid,
-    /// Key of the asset's blob.
-    pub blob_key: Uuid,
+    /// Key of the blob of the image, or of the poster of the video; `None`: it has no poster.
+    pub blob_key: Option<Uuid>,
     /// Width in pixels, as displayed.
     pub width: i32,
     /// Height in pixels, as displayed.
@@ -91,11 +81,11 @@ pub struct NodeImage {
     pub has_ai: bool,
 }
 
-/// Lists the images that the nodes of a canvas show. Nodes without an asset are left out.
+/// Lists the images and videos that the nodes of a canvas show. Nodes without an asset are left out.
 #[tracing::instrument(skip_all, name = "db.asset.shown_in")]
 pub async fn shown_in(conn: &mut PgConnection, canvas_key: i64) -> Result<Vec<NodeImage>> {
     let rows = sqlx::query!(
-        r#"SELECT n.id, a.owner_uid, a.blob_key, a.width, a.height,
+        r#"SELECT n.id, a.owner_uid, CASE WHEN a.kind = 'video' THEN a.poster_key ELSE a.blob_key END AS blob_key, a.width, a.height,
                   coalesce(a.origin ILIKE '%trainedAlgorithmicMedia', false) AS "has_ai!"
          FROM nodes n JOIN assets a ON a.owner_uid = n.asset_owner AND a.id = n.asset_id
          WHERE n.canvas_key = $1"#,

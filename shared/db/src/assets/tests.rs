@@ -7,6 +7,9 @@ use testkit::TestDatabase;
 use super::*;
 use crate::canvases::After;
 
+/// Assets of every kind.
+const ANY: Wanted<'static> = Wanted { kinds: AssetKind::ALL, ai_generated: None };
+
 fn account(uid: &str) -> AccountUid {
     AccountUid::from_stored(uid.into())
 }
@@ -47,6 +50,7 @@ async fn database(own: &[&str], in_canvas: &[&str]) -> TestDatabase {
             origin: None,
             metadata_removed: Vec::new(),
             original: None,
+            video: None,
         };
         let stored = insert(&mut tx, &asset).await.expect("inserts");
         assert_eq!(get(&mut tx, &asset.handle).await.expect("reads"), Some(stored));
@@ -83,6 +87,7 @@ async fn what_was_removed_and_the_original_are_stored_with_an_asset() {
         origin: None,
         metadata_removed: metadata_removed.to_vec(),
         original,
+        video: None,
     };
     let reason = OriginalReason::PrivateMetadata;
     let original = OriginalFile { blob_key: read.blob_key, mime_type: "image/jpeg".into(), bytes: 9, reason };
@@ -98,7 +103,7 @@ async fn what_was_removed_and_the_original_are_stored_with_an_asset() {
         let read = get_readable(&mut conn, &account("me"), &asset.handle).await.expect("reads").expect("is there").0;
         assert_eq!((&read.metadata_removed, &read.original), (&asset.metadata_removed, &asset.original));
     }
-    let listed = list_own(&mut conn, &account("me"), None, None, 9).await.expect("lists");
+    let listed = list_own(&mut conn, &account("me"), ANY, None, 9).await.expect("lists");
     assert!(listed.contains(&stored));
 }
 
@@ -106,12 +111,12 @@ async fn what_was_removed_and_the_original_are_stored_with_an_asset() {
 async fn lists_go_by_handle_bytewise_within_a_moment_and_page_without_gap_or_repeat() {
     let database = database(&["a", "B", "_", "b"], &["x", "Y"]).await;
     let mut conn = database.pool().acquire().await.expect("connects");
-    let first = list_own(&mut conn, &account("me"), None, None, 3).await.expect("lists");
+    let first = list_own(&mut conn, &account("me"), ANY, None, 3).await.expect("lists");
     assert_eq!(ids(&first), ["b", "a", "_"]);
-    let second = list_own(&mut conn, &account("me"), None, Some(&after(&first[2])), 3).await.expect("lists");
+    let second = list_own(&mut conn, &account("me"), ANY, Some(&after(&first[2])), 3).await.expect("lists");
     assert_eq!(ids(&second), ["B"]);
-    let first = list_canvas(&mut conn, 1, None, None, 1).await.expect("lists");
-    let second = list_canvas(&mut conn, 1, None, Some(&after(&first[0])), 5).await.expect("lists");
+    let first = list_canvas(&mut conn, 1, ANY, None, 1).await.expect("lists");
+    let second = list_canvas(&mut conn, 1, ANY, Some(&after(&first[0])), 5).await.expect("lists");
     assert_eq!((ids(&first), ids(&second)), (vec!["x"], vec!["Y"]));
 }
 
@@ -123,9 +128,9 @@ async fn what_changed_last_comes_first() {
         .execute(&mut *conn)
         .await
         .expect("updates");
-    let page = list_own(&mut conn, &account("me"), None, None, 5).await.expect("lists");
+    let page = list_own(&mut conn, &account("me"), ANY, None, 5).await.expect("lists");
     assert_eq!(ids(&page), ["a", "b"]);
-    let rest = list_own(&mut conn, &account("me"), None, Some(&after(&page[0])), 5).await.expect("lists");
+    let rest = list_own(&mut conn, &account("me"), ANY, Some(&after(&page[0])), 5).await.expect("lists");
     assert_eq!(ids(&rest), ["b"]);
 }
 
@@ -179,11 +184,6 @@ async fn a_node_leads_to_what_it_shows() {
         .await
         .expect("inserts a node");
     }
-    for (id, asset) in [("full", Some("shown")), ("empty", None), ("gone", None)] {
-        let node = NodeId::from_stored(id.into());
-        let shown = of_node(&mut conn, 1, &node).await.expect("reads");
-        assert_eq!(shown.as_ref().map(|asset| asset.handle.id.as_str()), asset, "{id}");
-    }
     let shown = shown_in(&mut conn, 1).await.expect("reads");
     assert_eq!(shown.iter().map(|shown| shown.node.as_str()).collect::<Vec<_>>(), ["full"]);
     assert_eq!((shown[0].owner.as_str(), shown[0].width, shown[0].height), ("me", 1, 1));
@@ -195,10 +195,11 @@ async fn a_node_may_show_what_its_canvas_or_its_owner_has() {
     let mut conn = database.pool().acquire().await.expect("connects");
     let named = ["own", "stored", "gone"].map(handle);
     let both = placeable(&mut conn, 1, Some(&account("me")), named.iter()).await.expect("reads");
-    assert_eq!(both, HashMap::from([(handle("own"), (1, 1)), (handle("stored"), (1, 1))]));
+    let image = Placeable { kind: AssetKind::Image, size: (1, 1) };
+    assert_eq!(both, HashMap::from([(handle("own"), image), (handle("stored"), image)]));
     for owner in [None, Some(account("you"))] {
         let stored = placeable(&mut conn, 1, owner.as_ref(), named.iter()).await.expect("reads");
-        assert_eq!(stored, HashMap::from([(handle("stored"), (1, 1))]));
+        assert_eq!(stored, HashMap::from([(handle("stored"), image)]));
     }
     assert!(placeable(&mut conn, 2, None, named.iter()).await.expect("reads").is_empty());
 }
@@ -232,6 +233,7 @@ async fn store(
         blob_key,
         metadata_removed: Vec::new(),
         original: None,
+        video: None,
         origin: *origin,
     };
     insert_all(conn, &made.iter().map(asset).collect::<Vec<_>>()).await.expect("inserts");
@@ -277,17 +279,20 @@ async fn a_list_is_of_those_that_say_whether_ai_made_them() {
         .collect();
     let made: Vec<(&str, Option<Origin>)> = all.iter().map(|(id, origin)| (id.as_str(), *origin)).collect();
     store(&mut conn, "me", &made, &[]).await;
-    let every = list_own(&mut conn, &account("me"), None, None, 100).await.expect("lists");
+    let every = list_own(&mut conn, &account("me"), ANY, None, 100).await.expect("lists");
     assert_eq!(every.len(), all.len());
     for answer in AiGenerated::ALL {
-        let listed = list_own(&mut conn, &account("me"), Some(*answer), None, 100).await.expect("lists");
+        let listed = list_own(&mut conn, &account("me"), Wanted { ai_generated: Some(*answer), ..ANY }, None, 100)
+            .await
+            .expect("lists");
         let expected: HashSet<&str> =
             all.iter().map(|(id, _)| id.as_str()).filter(|id| id.starts_with(&format!("{answer}-"))).collect();
         assert_eq!(ids(&listed).into_iter().collect::<HashSet<_>>(), expected, "{answer}");
     }
     sqlx::query("UPDATE assets SET canvas_key = 1").execute(&mut *conn).await.expect("updates");
     for answer in AiGenerated::ALL {
-        let listed = list_canvas(&mut conn, 1, Some(*answer), None, 100).await.expect("lists");
+        let listed =
+            list_canvas(&mut conn, 1, Wanted { ai_generated: Some(*answer), ..ANY }, None, 100).await.expect("lists");
         assert_eq!(listed.len(), answer.origins().count(), "{answer}");
     }
 }
@@ -378,5 +383,50 @@ async fn the_outputs_of_models_that_are_still_recorded_are_known_after_the_upgra
     ] {
         let origin = get(&mut conn, &handle(id)).await.expect("reads").expect("is there").origin;
         assert_eq!(origin, expected.map(Origin::service), "{id}");
+    }
+}
+
+#[tokio::test]
+async fn a_video_is_listed_on_request_and_its_poster_stands_for_it() {
+    let database = database(&[], &["image"]).await;
+    let mut conn = database.pool().acquire().await.expect("connects");
+    let image = get(&mut conn, &handle("image")).await.expect("reads").expect("is there");
+    let poster = Some(Poster { blob_key: image.blob_key, mime_type: "image/jpeg".into() });
+    let new = |id: &str, video: VideoDetails| NewAsset {
+        handle: handle(id),
+        canvas_key: Some(1),
+        node: None,
+        kind: AssetKind::Video,
+        name: "v.mp4".into(),
+        mime_type: "video/mp4".into(),
+        width: 640,
+        height: 360,
+        bytes: 9,
+        blob_key: image.blob_key,
+        origin: None,
+        metadata_removed: Vec::new(),
+        original: None,
+        video: Some(video),
+    };
+    let known = VideoDetails { duration_ms: Some(5200), has_audio: Some(true), poster };
+    let videos = [new("known", known), new("unknown", VideoDetails::default())];
+    insert_all(&mut conn, &videos).await.expect("inserts");
+    for video in &videos {
+        let stored = get(&mut conn, &video.handle).await.expect("reads").expect("is stored");
+        assert_eq!((stored.kind, &stored.video), (AssetKind::Video, &video.video));
+        let content = content(&mut conn, &video.handle, None).await.expect("reads").expect("is stored");
+        assert_eq!(content.mime_type, "video/mp4");
+        let image = content.into_image().map(|image| image.mime_type);
+        assert_eq!(image.as_deref(), video.poster().map(|_| "image/jpeg"));
+    }
+    for (kinds, expected) in [
+        (&[AssetKind::Image, AssetKind::Prompt][..], &["image"][..]),
+        (&[AssetKind::Video], &["unknown", "known"]),
+        (AssetKind::ALL, &["unknown", "known", "image"]),
+    ] {
+        let wanted = Wanted { kinds, ai_generated: None };
+        let mut listed = list_canvas(&mut conn, 1, wanted, None, 9).await.expect("lists");
+        listed.sort_by(|a, b| b.handle.id.as_str().cmp(a.handle.id.as_str()));
+        assert_eq!(ids(&listed), expected);
     }
 }

@@ -208,7 +208,9 @@ pub async fn walk(conn: &mut PgConnection, grace: Duration, window: i64) -> Resu
         r#"SELECT key, state = 'stored' AND touched_at < now() - make_interval(secs => $1)
                   AND (SELECT true FROM assets WHERE blob_key = b.key LIMIT 1) IS NULL
                   AND (SELECT true FROM assets WHERE original_blob = b.key LIMIT 1) IS NULL
+                  AND (SELECT true FROM assets WHERE poster_key = b.key LIMIT 1) IS NULL
                   AND (SELECT true FROM renditions WHERE blob_key = b.key LIMIT 1) IS NULL
+                  AND (SELECT true FROM jobs WHERE video_poster = b.key LIMIT 1) IS NULL
                   AND (SELECT true FROM jobs WHERE video_blob = b.key LIMIT 1) IS NULL AS "is_unreferenced!"
            FROM blobs b WHERE key > $2 ORDER BY key LIMIT $3"#,
         grace.as_secs_f64(),
@@ -242,7 +244,9 @@ pub async fn begin_removal(conn: &mut PgConnection, key: Uuid, grace: Duration) 
          WHERE key = $1 AND (state = 'removing' OR (touched_at < now() - make_interval(secs => $2)
                AND NOT EXISTS (SELECT FROM assets WHERE blob_key = b.key)
                AND NOT EXISTS (SELECT FROM assets WHERE original_blob = b.key)
+               AND NOT EXISTS (SELECT FROM assets WHERE poster_key = b.key)
                AND NOT EXISTS (SELECT FROM renditions WHERE blob_key = b.key)
+               AND NOT EXISTS (SELECT FROM jobs WHERE video_poster = b.key)
                AND NOT EXISTS (SELECT FROM jobs WHERE video_blob = b.key)))",
         key,
         grace.as_secs_f64(),

@@ -223,12 +223,12 @@ pub async fn end(conn: &mut PgConnection, ends: &[(JobId, JobEnd<'_>)]) -> Resul
         JobRow,
         r#"WITH ended AS (
                SELECT * FROM unnest((SELECT $1::uuid[]), (SELECT $2::text[]), (SELECT $3::jsonb[]), (SELECT $4::text[]),
-                                    (SELECT $5::text[]), (SELECT $6::float8[]), (SELECT $7::uuid[]))
-                   AS e (id, status, outcome, reason, revision, retention, video)
+                                    (SELECT $5::text[]), (SELECT $6::float8[]), (SELECT $7::uuid[]), (SELECT $8::uuid[]))
+                   AS e (id, status, outcome, reason, revision, retention, video, poster)
            ), written AS (
                UPDATE jobs SET status = e.status, version = version + 1, outcome = e.outcome, cancel_reason = e.reason,
                       canvas_revision = coalesce(e.revision, canvas_revision), completed_at = now(), updated_at = now(),
-                      retain_until = now() + make_interval(secs => e.retention), video_blob = e.video
+                      retain_until = now() + make_interval(secs => e.retention), video_blob = e.video, video_poster = e.poster
                FROM ended e WHERE jobs.id = e.id AND jobs.id = ANY((SELECT $1::uuid[])::uuid[]) RETURNING jobs.*
            ), noted AS (
                INSERT INTO job_history (job_id, version, status) SELECT id, version, status FROM written
@@ -250,7 +250,10 @@ pub async fn end(conn: &mut PgConnection, ends: &[(JobId, JobEnd<'_>)]) -> Resul
         &column(ends, |_, end| end.cancel_reason.map(|reason| reason.as_str().to_owned())) as &[Option<String>],
         &column(ends, |_, end| end.revision.map(str::to_owned)) as &[Option<String>],
         &column(ends, |_, end| end.retention.as_secs_f64()),
-        &column(ends, |_, end| end.outcome.video.as_ref().map(|video| video.blob_key)) as &[Option<Uuid>],
+        // The file of a video that became an asset belongs to the asset.
+        &column(ends, |_, end| end.outcome.video.as_ref().filter(|it| it.asset.is_none()).map(|it| it.blob_key))
+            as &[Option<Uuid>],
+        &column(ends, |_, end| end.outcome.video.as_ref()?.poster.as_ref().map(|it| it.blob_key)) as &[Option<Uuid>],
     );
     let rows = rows.fetch_all(conn).await?.into_iter().map(|row| Ok((JobId(row.id), row.record()?)));
     let mut records = rows.collect::<Result<HashMap<_, _>>>()?;

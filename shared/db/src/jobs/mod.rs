@@ -26,7 +26,7 @@ mod work;
 use std::slice;
 use std::time::Duration;
 
-use domain::id::{AccountUid, CanvasHandle, JobId};
+use domain::id::{AccountUid, AssetHandle, CanvasHandle, JobId};
 use domain::job::{JobOperation, Record, Request};
 use domain::recipe::run::RunId;
 use sqlx::PgConnection;
@@ -167,6 +167,28 @@ pub async fn get(
 ) -> Result<Option<Record>> {
     let row = row::read(conn, id, JobFilter { account: Some(account), ..JobFilter::default() }).await?;
     row.filter(|row| !row.is_over(tombstone)).map(|row| row.aged().record()).transpose()
+}
+
+/// Locks a job, so that its video stays with it until the transaction ends.
+#[tracing::instrument(skip_all, name = "db.job.hold_video")]
+pub async fn hold_video(conn: &mut PgConnection, id: JobId) -> Result<()> {
+    sqlx::query!("SELECT FROM jobs WHERE id = $1 FOR NO KEY UPDATE", id.0).execute(conn).await?;
+    Ok(())
+}
+
+/// Hands the video of a locked job to the asset that the transaction has made of it. The job no longer refers to its files.
+#[tracing::instrument(skip_all, name = "db.job.hand_over_video")]
+pub async fn hand_over_video(conn: &mut PgConnection, id: JobId, asset: &AssetHandle) -> Result<()> {
+    sqlx::query!(
+        "UPDATE jobs SET video_blob = NULL, video_poster = NULL, version = version + 1, updated_at = now(),
+                outcome = jsonb_set(outcome #- '{video,poster}', '{video,asset}', $2)
+         WHERE id = $1",
+        id.0,
+        Json(asset) as _,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// Returns `true` if a job is a step of a Recipe run. A step has no activity entries of its own.

@@ -6,6 +6,7 @@
 
 use domain::asset::thumbnail_width;
 use domain::id::AccountUid;
+use domain::job::Preview;
 use domain::limits::RENDITION_EAGER;
 use domain::message::{Queue, ReadyTasks, TaskKind};
 use sqlx::PgConnection;
@@ -108,6 +109,26 @@ pub async fn find(
     let (source_key, width, state) = (row.source_key, row.width, row.state);
     let rendition = RenditionRow { source_key, width, state, blob_key: row.blob_key, mime_type: row.mime_type };
     Ok(Some((rendition.try_into()?, row.sha256.unwrap_or_default())))
+}
+
+/// The file of the rendition of an image at a width, if it is stored.
+#[instrument(skip_all, name = "db.rendition.file")]
+pub async fn file(conn: &mut PgConnection, source_key: Uuid, width: u32) -> crate::Result<Option<Preview>> {
+    let row = sqlx::query!(
+        r#"SELECT r.blob_key AS "blob_key!", r.mime_type AS "mime_type!", b.sha256 AS "sha256!", b.bytes AS "bytes!"
+           FROM renditions r JOIN blobs b ON b.key = r.blob_key
+           WHERE r.source_key = $1 AND r.width = $2 AND r.state = 'ready' AND b.state = 'stored'"#,
+        source_key,
+        i32::try_from(width).unwrap_or(i32::MAX)
+    );
+    Ok(row.fetch_optional(conn).await?.and_then(|row| {
+        Some(Preview {
+            mime_type: row.mime_type,
+            bytes: row.bytes.unsigned_abs(),
+            sha256: row.sha256.try_into().ok()?,
+            blob_key: row.blob_key,
+        })
+    }))
 }
 
 /// A rendition and its size.

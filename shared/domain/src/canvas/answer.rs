@@ -66,13 +66,19 @@ pub struct NodeRead {
     pub outgoing: Vec<Connection>,
     /// Summary of the canvas.
     pub canvas: CanvasSummary,
-    /// Preview URL of the image that the node shows.
+    /// Preview URL of the image that the node shows, or of the poster of its video.
     #[schema(format = Uri)]
     pub preview_url: Option<String>,
     /// Remaining lifetime of the preview URL, in seconds.
     #[schema(minimum = 1)]
     pub preview_expires_in_seconds: Option<u64>,
-    /// Use of AI in the image that the node shows.
+    /// URL of the video that the node shows, for players.
+    #[schema(format = Uri)]
+    pub video_url: Option<String>,
+    /// Remaining lifetime of the video URL, in seconds.
+    #[schema(minimum = 1)]
+    pub video_expires_in_seconds: Option<u64>,
+    /// Use of AI in the image or video that the node shows.
     pub ai_generated: Option<AiGenerated>,
 }
 

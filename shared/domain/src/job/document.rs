@@ -241,7 +241,7 @@ impl JobDocument {
                 }
                 JobDocument::Image(job)
             }
-            video @ JobDocument::Video(_) => video,
+            JobDocument::Video(job) => JobDocument::Video(Box::new(VideoJob { completion_review: None, ..*job })),
         }
     }
 
@@ -266,7 +266,7 @@ impl Record {
     pub fn document(&self, public_url: &str, preview: impl Fn(&AssetHandle) -> Option<Preview>) -> JobDocument {
         match &self.request {
             Request::Action(_) | Request::Image(_) => JobDocument::Image(Box::new(self.image_job(public_url, preview))),
-            Request::Video(video) => JobDocument::Video(Box::new(self.video_job(video))),
+            Request::Video(video) => JobDocument::Video(Box::new(self.video_job(video, public_url))),
         }
     }
 

@@ -27,12 +27,12 @@ pub use document::{
     ImageJob, ImageReference, ImageReferenceForm, JobDocument, JobImage, ReferenceInput, Timing, VideoReference,
     VideoReferenceForm,
 };
-pub use placement::{Placement, Preview};
+pub use placement::{PlacedVideo, Placement, Preview};
 pub use quote::{NewTarget, QuotedModel, StartQuote};
 pub use summary::{ImageJobKind, OutputCounts, RunKind, RunList, RunSummary, WorkOperation};
 pub use video::{
-    StoredVideo, VideoDownload, VideoFailure, VideoFailureCode, VideoImage, VideoJob, VideoModel, VideoStatus,
-    video_url,
+    StoredVideo, VideoDownload, VideoFacts, VideoFailure, VideoFailureCode, VideoImage, VideoJob, VideoModel,
+    VideoStatus, video_url,
 };
 
 named! {
@@ -218,7 +218,7 @@ impl Request {
         match self {
             Request::Action(action) => std::slice::from_ref(&action.target),
             Request::Image(image) => &image.targets,
-            Request::Video(_) => &[],
+            Request::Video(video) => video.target.as_slice(),
         }
     }
 
@@ -313,6 +313,9 @@ pub struct VideoRequest {
     pub last_frame: Option<VideoImage>,
     /// At most 9. Only the embedded runtime takes references together with frames.
     pub references: Vec<VideoImage>,
+    /// Video node that receives the video as an asset; `None`: the job alone has it.
+    #[serde(default)]
+    pub target: Option<NodeId>,
 }
 
 impl VideoRequest {

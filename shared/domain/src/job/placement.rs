@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::VideoFacts;
 use crate::asset::MetadataClass;
 use crate::id::{AssetId, NodeId};
 use crate::metadata::Provenance;
@@ -20,9 +21,9 @@ pub struct Placement {
     pub name: String,
     /// Media type.
     pub mime_type: String,
-    /// Width in pixels.
+    /// Width in pixels; 0 for a video of unknown size.
     pub width: u32,
-    /// Height in pixels.
+    /// Height in pixels; 0 for a video of unknown size.
     pub height: u32,
     /// Size of the stored file in bytes.
     pub bytes: u64,
@@ -37,11 +38,23 @@ pub struct Placement {
     pub metadata_removed: Vec<MetadataClass>,
     /// Its rendition of [`RENDITION_EAGER`](crate::limits::RENDITION_EAGER) pixels, if it was made together with the result.
     pub preview: Option<Preview>,
+    /// Of a video.
+    pub video: Option<PlacedVideo>,
     /// The node's new `provenance`, without `createdAt`, which is added.
     pub provenance: Provenance,
 }
 
-/// A rendition that was put together with its image.
+/// What a video has besides its file.
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlacedVideo {
+    /// What is known of it.
+    pub facts: VideoFacts,
+    /// Its poster, a stored image.
+    pub poster: Option<Preview>,
+}
+
+/// An image that was put together with what it stands for: a rendition of an image, or the poster of a video.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Preview {
     /// Media type.

@@ -4,11 +4,16 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{ChosenModel, Failure, JobKind, JobOperation, JobStatus, Record, VideoRequest};
+use super::{
+    ChosenModel, Failure, JobKind, JobOperation, JobStatus, Preview, Record, ReferenceInput, VideoRequest, canvas_url,
+};
 use crate::constant::{Generation, VideoWork};
 use crate::graph::{Role, named};
-use crate::id::{AssetHandle, JobHandle, JobId, JobOutputUrl, JobUrl, ModelKey};
+use crate::id::{AssetHandle, CanvasHandle, JobHandle, JobId, JobOutputUrl, JobUrl, ModelKey, NodeHandle, NodeId};
+use crate::metadata::{Provenance, ProvenanceKind};
+use crate::origin::{self, DigitalSourceType, Work};
 use crate::queue::WaitingFor;
+use crate::review::CompletionReview;
 use crate::{API_ROOT, Timestamp};
 
 /// An image that guides a video: a frame or a reference.
@@ -25,14 +30,48 @@ pub struct VideoImage {
     pub role: Option<Role>,
 }
 
+/// What is known of a video besides its file. All of it can be unknown: a video is stored whatever can be read of it.
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct VideoFacts {
+    /// Width in pixels; 0 if it is not known.
+    pub width: u32,
+    /// Height in pixels; 0 if it is not known.
+    pub height: u32,
+    /// Duration in milliseconds.
+    pub duration_ms: Option<i64>,
+    /// `true` if it has a sound track.
+    pub has_audio: Option<bool>,
+    /// Where it comes from.
+    pub origin: Option<DigitalSourceType>,
+}
+
+impl VideoFacts {
+    /// Duration in seconds.
+    pub fn duration_seconds(&self) -> Option<f64> {
+        // Milliseconds are far below the precision of the type.
+        self.duration_ms.map(|duration| duration as f64 / 1000.0)
+    }
+}
+
 /// A video in the object store.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StoredVideo {
     /// Key of the file in the object store.
     pub blob_key: Uuid,
     /// Size of the file, in bytes.
     pub bytes: u64,
+    /// The asset that has it, if it became one. Then the file belongs to the asset, and not to the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asset: Option<AssetHandle>,
+    /// What is known of it; nothing in records of earlier releases.
+    #[serde(default)]
+    pub facts: VideoFacts,
+    /// Its poster, for as long as the job has the video.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub poster: Option<Preview>,
 }
 
 named! {
@@ -118,6 +157,9 @@ pub struct VideoDownload {
     /// Path of the download.
     #[schema(value_type = JobOutputUrl)]
     pub download_url: String,
+    /// Handle of the asset, if the video became one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asset_id: Option<AssetHandle>,
 }
 
 /// A video job.
@@ -151,6 +193,19 @@ pub struct VideoJob {
     pub estimated_seconds: i32,
     /// The provider's id of its run.
     pub provider_run_id: Option<String>,
+    /// Canvas that receives the video, if the start named a target.
+    pub canvas_id: Option<CanvasHandle>,
+    /// Canvas revision of the job's last write.
+    pub canvas_revision: Option<String>,
+    /// URL of the canvas for people.
+    #[schema(format = Uri)]
+    pub canvas_url: Option<String>,
+    /// Handle of the node that receives the video, if the start named a target.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<NodeHandle>, required = false, max_items = 1)]
+    pub targets: Vec<String>,
+    /// Review of the canvas after the job's last write.
+    pub completion_review: Option<CompletionReview>,
     /// Why there is no video.
     pub failure: Option<VideoFailure>,
     /// Download of the video, once it is stored.
@@ -170,6 +225,30 @@ pub struct VideoJob {
     pub updated_at: Timestamp,
 }
 
+impl VideoRequest {
+    /// The provenance of a node that shows the video.
+    pub fn provenance(&self, id: JobId, facts: &VideoFacts) -> Provenance {
+        let reference = |it: &VideoImage| ReferenceInput { handle: it.named.clone(), role: it.role };
+        Provenance {
+            duration_seconds: facts.duration_seconds(),
+            model: Some(self.model.id.clone()),
+            operation: Some(JobOperation::Generate.into()),
+            prompt: Some(self.prompt.clone()),
+            provider: Some(self.model.provider),
+            references: self.images().filter(|image| image.asset.is_some()).map(reference).collect(),
+            run: Some(id.into()),
+            stand_in: self.model.is_stand_in().then_some(true),
+            ..Provenance::new(ProvenanceKind::Generated)
+        }
+    }
+
+    /// The origin of the video of a provider.
+    pub fn provider_origin(&self) -> Option<DigitalSourceType> {
+        let has_frames = self.first_frame.is_some() || self.last_frame.is_some();
+        origin::of_output(if has_frames { Work::Edit } else { Work::Generate }, &[])
+    }
+}
+
 /// The path of a video job.
 pub fn video_url(id: JobId) -> String {
     format!("{API_ROOT}/jobs/{}", id.0)
@@ -177,7 +256,7 @@ pub fn video_url(id: JobId) -> String {
 
 impl Record {
     /// The served form of a video job.
-    pub(super) fn video_job(&self, request: &VideoRequest) -> VideoJob {
+    pub(super) fn video_job(&self, request: &VideoRequest, public_url: &str) -> VideoJob {
         let status = VideoStatus::from(self.status);
         let failure = match status {
             VideoStatus::Canceled => Some(VideoFailure {
@@ -200,7 +279,16 @@ impl Record {
             estimated_seconds: self.estimated_seconds,
             provider_run_id: self.provider_run.clone(),
             failure,
-            video: self.outcome.video.as_ref().map(|_| VideoDownload { download_url: download_url() }),
+            canvas_id: self.canvas.clone(),
+            canvas_revision: self.canvas_revision.clone(),
+            canvas_url: self.canvas.as_ref().map(|canvas| canvas_url(public_url, canvas)),
+            targets: self.request.targets().iter().map(NodeId::handle).collect(),
+            completion_review: self.outcome.completion_review.clone(),
+            video: self
+                .outcome
+                .video
+                .as_ref()
+                .map(|video| VideoDownload { download_url: download_url(), asset_id: video.asset.clone() }),
             replayed: None,
             credit_cost: self.credit_cost,
             stand_in: request.model.is_stand_in(),

@@ -68,11 +68,14 @@ impl Tool for Describe {
     }
 }
 
+/// Members that expire in minutes.
+const EXPIRING: [&str; 5] = ["previewUrl", "previewExpiresInSeconds", "videoUrl", "videoExpiresInSeconds", "markdown"];
+
 /// A record without what expires in minutes.
 fn lasting(mut record: Value) -> Value {
     let strip = |object: &mut Value| {
         if let Some(object) = object.as_object_mut() {
-            object.retain(|name, _| !matches!(name.as_str(), "previewUrl" | "previewExpiresInSeconds" | "markdown"));
+            object.retain(|name, _| !EXPIRING.contains(&name.as_str()));
         }
     };
     strip(&mut record);

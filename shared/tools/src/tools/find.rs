@@ -137,9 +137,10 @@ async fn page(
             });
             (Some(it.title), short)
         }),
-        Kind::Asset => read!(client.list_assets().query_if("canvasId", canvas), |it: Asset| {
+        Kind::Asset => read!(client.list_assets().query("kind", "all").query_if("canvasId", canvas), |it: Asset| {
             let short = json!({
                 "handle": it.handle, "name": it.name, "width": it.width, "height": it.height, "mimeType": it.mime_type,
+                "durationSeconds": it.duration_seconds,
                 "node": it.node,
             });
             (Some(it.name), short)

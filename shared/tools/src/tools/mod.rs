@@ -18,4 +18,5 @@ pub mod run_cancel;
 pub mod run_wait;
 pub mod status;
 pub mod video_generate;
+pub mod video_keep;
 pub mod workflow_create;

@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::canvas_name::CanvasName;
+use crate::failure::Failure;
 use crate::funds;
-use crate::place::image;
+use crate::place::{Place, image};
 use crate::tool::{Hints, Result, Tool};
 use crate::work::{self, Wait, Work};
 
@@ -22,8 +23,13 @@ pub struct Arguments {
     model: String,
     #[schemars(length(max = 8000))]
     prompt: String,
-    /// Needed for frames and references that are nodes
+    /// Needed for nodes, and to put the video on it
     canvas: Option<CanvasName>,
+    /// From your last read or write; puts the video on the canvas, where it stays
+    revision: Option<String>,
+    /// Video node for it; else a new one is made
+    target: Option<String>,
+    place: Option<Place>,
     first_frame: Option<String>,
     last_frame: Option<String>,
     #[schemars(length(max = 9))]
@@ -45,8 +51,8 @@ pub struct Arguments {
 impl Tool for VideoGenerate {
     const NAME: &'static str = "video_generate";
     const TITLE: &'static str = "Generate a video";
-    const ABOUT: &'static str =
-        "Generate a video. Spends credit. The same call with the same attempt is never charged twice.";
+    const ABOUT: &'static str = "Generate a video. Spends credit. With revision it stays on the canvas, else the job has it for 30 days. The same call with \
+         the same attempt is never charged twice.";
     const HINTS: Hints = Hints::REACH_OUT;
     const SCOPES: &'static [Scope] = &[Scope::VideoGenerate];
     type Arguments = Arguments;
@@ -54,9 +60,26 @@ impl Tool for VideoGenerate {
 
     async fn run(call: &Call, arguments: Arguments) -> Result<Answer<Work>> {
         let mut body = json!({"model": arguments.model, "prompt": arguments.prompt, "idempotencyKey": call.key()});
+        let canvas = arguments.canvas.map(|canvas| canvas.handle());
+        let on = canvas.as_deref().zip(arguments.revision.as_deref());
+        let is_to_go_somewhere = arguments.target.is_some() || arguments.place.is_some();
+        if on.is_none() && (is_to_go_somewhere || arguments.revision.is_some()) {
+            let missing = if canvas.is_none() { "canvas" } else { "revision" };
+            return Err(Failure::argument(missing, "is needed to put the video on a canvas"));
+        }
+        if on.is_some() {
+            body["baseRevision"] = json!(arguments.revision);
+            match arguments.target {
+                Some(target) => body["targetNodeId"] = target.into(),
+                None => {
+                    let source = arguments.first_frame.as_deref().map(image);
+                    body["place"] = Place::resolve(arguments.place, source.as_deref(), None);
+                }
+            }
+        }
         let references = |all: Vec<String>| Value::from(all.iter().map(|it| image(it)).collect::<Vec<_>>());
         for (name, value) in [
-            ("canvasId", arguments.canvas.map(|canvas| canvas.handle().into())),
+            ("canvasId", canvas.clone().map(Value::from)),
             ("firstFrame", arguments.first_frame.map(|frame| image(&frame).into())),
             ("lastFrame", arguments.last_frame.map(|frame| image(&frame).into())),
             ("references", arguments.references.map(references)),
@@ -70,7 +93,7 @@ impl Tool for VideoGenerate {
                 body[name] = value;
             }
         }
-        match work::start(call, call.client.generate_video().json(&body), None, arguments.wait).await {
+        match work::start(call, call.client.generate_video().json(&body), on, arguments.wait).await {
             Err(failure) if failure.code == "payment_required" => {
                 Err(funds::add_affordable_models(failure, call, &[Capability::VideoGenerate], 1).await)
             }

@@ -249,6 +249,7 @@ impl VideoFixture {
             origin: worker::marks::claimed_origin(&file),
             metadata_removed: Vec::new(),
             original: None,
+            video: None,
         };
         db::assets::insert(&mut conn, &asset).await.expect("inserts");
         VideoImage { named: handle.to_string(), asset: Some(handle), role: None }
@@ -277,6 +278,7 @@ impl VideoFixture {
             first_frame: None,
             last_frame: None,
             references: Vec::new(),
+            target: None,
         }
     }
 

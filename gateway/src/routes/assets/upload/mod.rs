@@ -166,8 +166,8 @@ pub async fn upload(
     drop(permit);
     app.waker.wake_all(&upload.ready);
     let location = format!("/assets/{}", record.handle);
-    let preview = app.previews.make(&app.keys, &record.handle, record.preview_epoch, service::clock::now());
-    let asset = record.document(&caller.account, preview);
+    let urls = app.previews.urls(&app.keys, &record, service::clock::now());
+    let asset = record.document(&caller.account, urls);
     Ok(match replayed {
         true => reply::ok(&AssetRead { asset, replayed: Some(true) }),
         false => reply::created(&location, &AssetRead { asset, replayed: None }),

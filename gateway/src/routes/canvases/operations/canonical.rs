@@ -28,12 +28,12 @@ pub(super) fn canonical(request: &ApplyOperations, caller: &AccountUid) -> Value
         for node in operation.get_mut("nodeIds").and_then(Value::as_array_mut).into_iter().flatten() {
             strip_kind(Some(node), &made);
         }
-        if let Some(asset) = operation.pointer_mut("/node/asset")
-            && let Some(Ok(named)) = asset.as_str().map(AssetRef::parse)
-        {
-            *asset = named.resolve(caller).to_string().into();
-        }
         for holder in ["node", "patch"] {
+            if let Some(asset) = operation.pointer_mut(&format!("/{holder}/asset"))
+                && let Some(Ok(named)) = asset.as_str().map(AssetRef::parse)
+            {
+                *asset = named.resolve(caller).to_string().into();
+            }
             strip_kind(operation.pointer_mut(&format!("/{holder}/metadata/sectionId")), &made);
         }
     }

@@ -151,9 +151,9 @@ async fn load(app: &App, caller: &AccountUid, handle: &CanvasHandle, view: &View
     })
 }
 
-/// The rendition to embed for an image; `None` when no rendition makes it small enough.
+/// The rendition to embed for an image; `None` when no rendition makes it small enough, and for a video without a poster.
 fn thumbnail(shown: &NodeImage) -> Option<(Uuid, u32)> {
-    Some((shown.blob_key, thumbnail_width(shown.width, shown.height)?))
+    Some((shown.blob_key?, thumbnail_width(shown.width, shown.height)?))
 }
 
 /// An image to embed.

@@ -104,6 +104,7 @@ impl Taken {
             blob_key,
             metadata_removed: Vec::new(),
             preview: None,
+            video: None,
             origin: None,
             provenance: Provenance::new(ProvenanceKind::Generated),
         }

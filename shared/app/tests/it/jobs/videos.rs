@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use domain::id::JobId;
 use domain::job::{
-    ChosenModel, Failure, FailureCode, JobDocument, JobOperation, JobStatus, Record, Request, StoredVideo, VideoJob,
-    VideoRequest, VideoStatus,
+    ChosenModel, Failure, FailureCode, JobDocument, JobOperation, JobStatus, Record, Request, StoredVideo, VideoFacts,
+    VideoJob, VideoRequest, VideoStatus,
 };
 use domain::message::Queue;
 use domain::model::{Capability, ProviderKind};
@@ -52,6 +52,7 @@ impl Started {
             first_frame: None,
             last_frame: None,
             references: Vec::new(),
+            target: None,
         });
         assert!(ledger::reserve(&mut conn, &fixture.account, id, PRICE).await.expect("reserves"));
         let job = NewJob {
@@ -82,7 +83,13 @@ impl Started {
     }
 
     async fn video(&self) -> VideoOutput {
-        let video = VideoOutput { blob_key: Uuid::new_v4(), sha256: [5; 32], bytes: 12 };
+        let video = VideoOutput {
+            blob_key: Uuid::new_v4(),
+            sha256: [5; 32],
+            bytes: 12,
+            facts: VideoFacts::default(),
+            poster: None,
+        };
         stored_blob(&mut *self.fixture.conn().await, video.blob_key, &video.sha256, 12).await;
         video
     }
@@ -139,9 +146,18 @@ async fn progress_never_goes_back_and_is_100_on_success_alone() {
     let record = started.fixture.get(started.id).await;
     assert_eq!((served(&record).progress, served(&record).status), (99.0, VideoStatus::Running));
     let output = started.video().await;
-    let record = started.end(lease, Completion::SucceededVideo(output)).await;
+    let record = started.end(lease, Completion::SucceededVideo(output.clone())).await;
     assert_eq!((served(&record).progress, served(&record).status), (100.0, VideoStatus::Succeeded));
-    assert_eq!(record.outcome.video, Some(StoredVideo { blob_key: output.blob_key, bytes: 12 }));
+    assert_eq!(
+        record.outcome.video,
+        Some(StoredVideo {
+            blob_key: output.blob_key,
+            bytes: 12,
+            asset: None,
+            facts: VideoFacts::default(),
+            poster: None
+        })
+    );
     let url = format!("/api/canvas-agent/v1/jobs/{}/output", started.id);
     assert_eq!(served(&record).video.map(|video| video.download_url), Some(url));
     assert_eq!((record.credit_cost, started.balance().await), (PRICE, GRANT - PRICE));
@@ -152,7 +168,7 @@ async fn a_stored_video_is_kept_as_long_as_its_record_and_that_for_30_days() {
     let started = Started::new().await;
     let lease = started.taken().await;
     let video = started.video().await;
-    let record = started.end(lease, Completion::SucceededVideo(video)).await;
+    let record = started.end(lease, Completion::SucceededVideo(video.clone())).await;
     let removing = async || {
         let mut conn = started.fixture.conn().await;
         blobs::walk(&mut conn, Duration::ZERO, 10).await.expect("looks").unreferenced.contains(&video.blob_key)
@@ -172,7 +188,13 @@ async fn a_stored_video_is_kept_as_long_as_its_record_and_that_for_30_days() {
 async fn a_video_whose_bytes_are_gone_has_to_be_put_again() {
     let started = Started::new().await;
     let lease = started.taken().await;
-    let gone = VideoOutput { blob_key: Uuid::new_v4(), sha256: [9; 32], bytes: 12 };
+    let gone = VideoOutput {
+        blob_key: Uuid::new_v4(),
+        sha256: [9; 32],
+        bytes: 12,
+        facts: VideoFacts::default(),
+        poster: None,
+    };
     let completed = started.fixture.complete(started.id, lease, Completion::SucceededVideo(gone)).await;
     assert_eq!(completed, CompletionResult::BlobGone);
     assert_eq!(started.fixture.get(started.id).await.status, JobStatus::Running);

@@ -306,9 +306,9 @@ fn the_operations_of_a_batch_move_as_many_nodes_as_a_canvas_holds() {
 
 fn showing() -> Graph {
     let mut graph = graph(vec![Node { asset: Some(asset("x")), ..image("n") }, image("empty")], vec![]);
-    let wide = AssetImage { asset: asset("y"), size: (1600.0, 900.0) };
+    let wide = AssetImage { asset: asset("y"), shown_by: NodeType::Image, size: Some((1600.0, 900.0)), at: moment() };
     graph.sources = Sources {
-        sizes: HashMap::from([(asset("x"), (1000.0, 500.0)), (asset("y"), wide.size)]),
+        sizes: HashMap::from([(asset("x"), (1000.0, 500.0)), (asset("y"), (1600.0, 900.0))]),
         assets: HashMap::from([(AssetRef::parse("asset:y").expect("a handle"), wide)]),
         ..Sources::default()
     };
@@ -353,7 +353,7 @@ fn a_height_beyond_the_largest_is_refused() {
         unprocessable(&mut graph, json!([update("n", json!({"width": 49_987}))])),
         ["operations[0].patch.width"]
     );
-    let high = AssetImage { asset: asset("y"), size: (1.0, 2.0) };
+    let high = AssetImage { asset: asset("y"), shown_by: NodeType::Image, size: Some((1.0, 2.0)), at: moment() };
     graph.sources.assets.insert(AssetRef::parse("asset:y").expect("a handle"), high);
     let create =
         |width: u32| json!([{"type": "node.create", "node": {"type": "image", "asset": "asset:y", "width": width}}]);

@@ -6,6 +6,7 @@ mod nodes;
 mod sections;
 mod whole;
 
+use domain::Timestamp;
 use domain::graph::{Connection, NodeType, Purpose, Role};
 use domain::id::ConnectionId;
 use domain::limits::{CANVAS_BYTES_MAX, CANVAS_CONNECTIONS_MAX, CANVAS_NODES_MAX, METADATA_BYTES_MAX};
@@ -20,6 +21,11 @@ use crate::size::serialized_size;
 
 fn ids<T: ToString>(list: &[T]) -> Vec<String> {
     list.iter().map(T::to_string).collect()
+}
+
+/// When assets were read.
+fn moment() -> Timestamp {
+    serde_json::from_value(json!("2026-01-02T03:04:05.678Z")).expect("a time")
 }
 
 fn update(node: &str, patch: Value) -> Value {

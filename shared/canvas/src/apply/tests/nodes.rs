@@ -1,6 +1,9 @@
 //! Nodes and their metadata.
 
+use domain::id::AssetRef;
+
 use super::*;
+use crate::graph::AssetImage;
 
 #[test]
 fn a_created_node_has_the_defaults_of_its_type_and_the_owner_who_made_it() {
@@ -268,4 +271,36 @@ fn the_metadata_cap_is_judged_after_the_merge_and_leaves_out_what_the_service_wr
     assert_eq!(invalid(&mut graph, json!([metadata("n", json!({"content": "y"}))])), ["operations[0].patch.metadata"]);
     run(&mut graph, json!([metadata("n", json!({"custom": null})), metadata("n", json!({"prompt": "12"}))]))
         .expect("applied");
+}
+
+#[test]
+fn a_video_node_shows_videos_and_remembers_the_one_before() {
+    let mut graph = graph(vec![video("v"), image("i"), working(video("w"))], vec![]);
+    let asset_of = |name: &str, shown_by| AssetImage { asset: asset(name), shown_by, size: None, at: moment() };
+    for (name, shown_by) in [("first", NodeType::Video), ("second", NodeType::Video), ("image", NodeType::Image)] {
+        let named = AssetRef::parse(&format!("asset:{name}")).expect("a handle");
+        graph.sources.assets.insert(named, asset_of(name, shown_by));
+    }
+    let show = |node: &str, name: &str| update(node, json!({"asset": format!("asset:{name}")}));
+    for (node, name) in [("v", "image"), ("v", "absent"), ("i", "first"), ("i", "image"), ("w", "first")] {
+        assert_eq!(
+            unprocessable(&mut graph, json!([show(node, name)])),
+            ["operations[0].patch.asset"],
+            "{node} {name}"
+        );
+    }
+    run(&mut graph, json!([show("v", "first")])).expect("shows");
+    assert!(graph.node(&id("v")).expect("is there").server.history.is_empty(), "it showed nothing before");
+    run(&mut graph, json!([show("v", "second"), show("v", "second")])).expect("shows");
+    let node = graph.node(&id("v")).expect("is there");
+    assert_eq!(node.asset, Some(asset("second")));
+    let history: Vec<_> = node.server.history.iter().map(|entry| (entry.asset.clone(), entry.run.clone())).collect();
+    assert_eq!(history, [(asset("first"), None)], "the same again changes nothing");
+    let create = |kind: &str, name: &str| json!([{"type": "node.create", "node": {"type": kind, "asset": format!("asset:{name}")}}]);
+    for (kind, name) in [("image", "first"), ("video", "image")] {
+        assert_eq!(unprocessable(&mut graph, create(kind, name)), ["operations[0].node.asset"]);
+    }
+    run(&mut graph, create("video", "first")).expect("creates");
+    let node = graph.nodes().last().expect("is there");
+    assert_eq!((node.width, node.height, node.asset.as_ref()), (480.0, 270.0, Some(&asset("first"))));
 }
