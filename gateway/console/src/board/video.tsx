@@ -2,6 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useContext, useEffect, useEffectEvent, useRef, useState } from "react";
 import { flushSync } from "react-dom";
+import { altOf } from "../alt.ts";
 import { Problem } from "../errors.ts";
 import { percent } from "../format.ts";
 import { SessionContext } from "../session.ts";
@@ -56,7 +57,7 @@ export function VideoArea({ node, video }: { node: Node; video: NodeVideo }) {
       </div>
     );
   }
-  if (found.state === "ready") return <Player key={video.job} job={video.job} title={node.title} />;
+  if (found.state === "ready") return <Player key={video.job} job={video.job} title={node.title} alt={altOf(node)} />;
   const { status = "", progress = 0, failure } = found.job ?? {};
   return (
     <div className={styles.slot} data-status={found.state === "making" ? "making" : status}>
@@ -91,7 +92,7 @@ function useEnd(node: Node, found: VideoState | undefined): void {
 }
 
 /** The first frame, and the video once it is played: until then it costs no connection. */
-function Player({ job, title }: { job: string; title: string }) {
+function Player({ job, title, alt }: { job: string; title: string; alt: string }) {
   const [isOpen, setIsOpen] = useState(false);
   const [frame, setFrame] = useState<string>();
   useEffect(() => {
@@ -109,7 +110,7 @@ function Player({ job, title }: { job: string; title: string }) {
   if (isOpen) return <VideoPlayer job={job} title={title} isPlaying className={`nodrag nowheel ${styles.video}`} close={close} />;
   return (
     <div className={styles.frame}>
-      {frame !== undefined && <img src={frame} alt="" draggable={false} />}
+      {frame !== undefined && <img src={frame} alt={alt} aria-hidden={alt === ""} draggable={false} />}
       <button ref={button} type="button" className={`nodrag ${styles.play}`} aria-label={`Play ${title || "the video"}`} onClick={() => setIsOpen(true)}>
         <Icon name="play" size={24} />
       </button>

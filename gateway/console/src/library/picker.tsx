@@ -135,7 +135,7 @@ export function Picker({ title, canvas = "", isOwn = false, chosen = NOTHING, mo
             return (
               <li key={asset.handle}>
                 <button type="button" aria-pressed={most > 1 ? isChosen : undefined} disabled={most > 1 && !isChosen && chosen.length >= most} onClick={() => take(asset)}>
-                  <Thumb asset={asset.handle} />
+                  <Thumb asset={asset.handle} alt={asset.name} />
                   <bdi>{asset.name}</bdi>
                   {isChosen && (
                     <span className={styles.tick}>

@@ -74,7 +74,7 @@ function Tile({ item: { asset, canvas }, isSmall, action, choose, drag }: { item
     <li className={styles.tile}>
       <button type="button" draggable={drag !== undefined} onDragStart={drag && ((event) => drag(asset, event))} onClick={() => choose(asset)}>
         <span className="unseen">{action} </span>
-        <Thumbnail asset={asset} pixels={isSmall ? 128 : 240} />
+        <Thumbnail asset={asset} alt={name} pixels={isSmall ? 128 : 240} />
         <span className={styles.name} dir="auto" title={name}>
           {name}
         </span>
@@ -90,14 +90,14 @@ function Tile({ item: { asset, canvas }, isSmall, action, choose, drag }: { item
 }
 
 /** A small image of an asset, once it is near the screen. */
-export function Thumbnail({ asset, pixels }: { asset: { handle: string }; pixels: number }) {
+export function Thumbnail({ asset, alt, pixels }: { asset: { handle: string }; alt: string; pixels: number }) {
   const [frame, setFrame] = useState<HTMLElement | null>(null);
   const isNear = useIsNear(frame);
   const { url, hasFailed } = useImage(isNear ? asset.handle : undefined, pixels * devicePixelRatio);
   return (
     <span ref={setFrame} className={styles.frame} data-state={url ? "drawn" : hasFailed ? "failed" : "waiting"}>
       {url ? (
-        <img src={url} alt="" decoding="async" draggable={false} />
+        <img src={url} alt={alt} decoding="async" draggable={false} />
       ) : (
         hasFailed && (
           <>

@@ -20,9 +20,10 @@ use db::canvases::{NewActivity, WorkChange};
 use db::deliveries::NewEvent;
 use db::jobs::{JobCanvas, JobEnd, LockedJob};
 use db::{Error, PgConnection, Result};
+use domain::alt;
 use domain::canvas::ActivityType;
 use domain::event::Event;
-use domain::graph::Node;
+use domain::graph::{Node, NodeType};
 use domain::id::{JobId, NodeId};
 use domain::job::{JobDocument, JobOutcome, JobStatus, Output, Placement, Record, Request, StoredVideo};
 use domain::message::{Queue, ReadyTasks};
@@ -314,7 +315,10 @@ async fn write_ends(
 ) -> Result<Vec<Record>> {
     let outcome = |part: &mut Part<'_>| {
         let (canvas, decision) = (part.canvas(), &mut part.decision);
-        let images = canvas.into_iter().flat_map(|canvas| decision.placements.iter().map(|made| output(canvas, made)));
+        let nodes = &part.nodes;
+        let images = canvas
+            .into_iter()
+            .flat_map(|canvas| decision.placements.iter().map(move |made| output(canvas, made, nodes)));
         let stored = |video: &VideoOutput| {
             let blob_key = *adopted.get(&video.blob_key)?;
             Some(StoredVideo { blob_key, bytes: video.bytes })
@@ -351,8 +355,12 @@ async fn write_ends(
     Ok(records)
 }
 
-/// The output of a placement, as the record shows it.
-fn output(canvas: &JobCanvas, placement: &Placement) -> Output {
+/// The output of a placement, as the record shows it. `nodes` are the targets that are still there.
+fn output(canvas: &JobCanvas, placement: &Placement, nodes: &[Node]) -> Output {
+    let alt = match nodes.iter().find(|node| node.id == placement.node) {
+        Some(node) => node.alt().into_owned(),
+        None => alt::of_generated(NodeType::Image, placement.provenance.prompt.as_deref()).into_owned(),
+    };
     Output {
         asset: placement::asset(&canvas.owner, placement),
         node: placement.node.clone(),
@@ -361,6 +369,7 @@ fn output(canvas: &JobCanvas, placement: &Placement) -> Output {
         height: placement.height,
         bytes: placement.bytes,
         ai_generated: Some(AiGenerated::from_origin(placement.origin.map(Origin::service))),
+        alt: Some(alt),
     }
 }
 
