@@ -4,7 +4,7 @@
  * when it is opened again.
  */
 import { CONTRACT, served } from "./api.ts";
-import type { Asset } from "./assets.ts";
+import { type Asset, removedOf } from "./assets.ts";
 import { Problem, problemOf } from "./errors.ts";
 import { backoff } from "./stream.ts";
 
@@ -15,6 +15,8 @@ export interface Upload {
   /** The part that was sent, from 0 to 1. */
   progress: number;
   problem?: Problem;
+  /** It has arrived, and others get it without something: what is said of it until it is dismissed. */
+  stored?: Asset;
 }
 
 /** Uploads at a time. The service takes eight of an account. */
@@ -85,13 +87,13 @@ export class Uploads {
     this.#next();
   }
 
-  dismiss(key: string): void {
-    this.#set(this.#list.filter((upload) => upload.key !== key));
+  dismiss(...keys: string[]): void {
+    this.#set(this.#list.filter((upload) => !keys.includes(upload.key)));
   }
 
   /** How many are under way, or can be tried again. */
   countOpen(): number {
-    return this.#list.filter(({ problem }) => !problem || isRepeatable(problem)).length;
+    return this.#list.filter(({ problem, stored }) => !stored && (!problem || isRepeatable(problem))).length;
   }
 
   end(): void {
@@ -111,7 +113,7 @@ export class Uploads {
   #next(): void {
     for (const upload of this.#list) {
       if (this.#active.size >= WIDTH) return;
-      if (upload.problem || this.#active.has(upload.key)) continue;
+      if (upload.problem || upload.stored || this.#active.has(upload.key)) continue;
       this.#active.add(upload.key);
       void this.#run(upload).finally(() => {
         this.#active.delete(upload.key);
@@ -123,8 +125,10 @@ export class Uploads {
   async #run(upload: Upload): Promise<void> {
     for (let attempt = 0; !this.#ended.signal.aborted; attempt += 1) {
       try {
-        await this.#stored(await this.#send(upload), upload.key);
-        this.dismiss(upload.key);
+        const stored = await this.#send(upload);
+        await this.#stored(stored, upload.key);
+        if (removedOf([stored]) === undefined) this.dismiss(upload.key);
+        else this.#update(upload.key, { stored });
         return;
       } catch (error) {
         const problem = error instanceof Problem ? error : new Problem(0, "The upload failed.");

@@ -4,6 +4,7 @@
 //! its owner's handle (docs/reference/assets.md#ownership-and-access). Its bytes are a blob, shared by all assets of the same
 //! content.
 
+mod clean;
 mod list;
 mod shown;
 
@@ -18,6 +19,7 @@ use domain::review::{self, StoredAsset, StoredAssets};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+pub use clean::{Uncleaned, replace_file, rule_since, uncleaned};
 pub use list::{images, list_canvas, list_own};
 pub use shown::{NodeImage, hold, of_node, placeable, shown_in};
 

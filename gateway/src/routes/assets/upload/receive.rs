@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream};
-use blob::{BlobKey, Written};
+use blob::BlobKey;
 use bytes::Bytes;
 use db::blobs::PutFile;
 use domain::asset::{MetadataClass, UploadMetadata};
@@ -16,8 +16,8 @@ use raster::metadata::{Class, Cleaned, Cleaner};
 use raster::xmp::{Properties, XmpReader};
 use raster::{Format, Header, HeaderError, HeaderReader};
 
-use super::as_stored;
 use crate::admission::{account_key, admitted};
+use crate::clean::{put_file, rewrite};
 use crate::extract::caller::{Caller, UploadAsset};
 use crate::extract::header::single;
 use crate::problem::{Problem, Result};
@@ -127,33 +127,18 @@ async fn stream(app: &App, body: Body, (declared, rule): (Option<Format>, Upload
         return Ok(Stored { file: upload, header, origin, metadata_removed: Vec::new(), original: None, sha256 });
     };
     let metadata_removed = MetadataClass::named(cleaned.removed().map(Class::as_str));
-    let (file, header) = rewrite(app, key, cleaned).await?;
+    let (file, header) = store_cleaned(app, key, cleaned).await?;
     let original = (rule == UploadMetadata::Auto).then_some(upload);
     Ok(Stored { file, header, origin, metadata_removed, original, sha256: upload.sha256 })
 }
 
 /// Stores the upload under `key` once more, without its private metadata. Its header is parsed again, because its orientation may
 /// stand in another place now.
-async fn rewrite(app: &App, key: BlobKey, cleaned: Cleaned) -> Result<(PutFile, Header)> {
-    let mut pieces = app.blobs.stream(key, None).await?.stream;
-    let key = BlobKey(db::blobs::stage_unknown(&mut *app.connection().await?).await?);
-    let mut writer = app.blobs.writer(key);
-    let (mut rewriter, mut head, mut output) = (cleaned.rewriter(), Head::new(None), Vec::new());
-    while let Some(piece) = pieces.next().await.transpose()? {
-        rewriter.push(&piece, &mut output);
-        head.push(&output)?;
-        writer.write(&output).await?;
-        output.clear();
-    }
-    rewriter.finish(&mut output);
-    head.push(&output)?;
-    writer.write(&output).await?;
-    let (header, _) = head.finish()?;
-    Ok((put_file(key, &writer.finish().await?), header))
-}
-
-fn put_file(key: BlobKey, written: &Written) -> PutFile {
-    PutFile { key: key.0, sha256: written.sha256, bytes: as_stored(written.bytes) }
+async fn store_cleaned(app: &App, key: BlobKey, cleaned: Cleaned) -> Result<(PutFile, Header)> {
+    let to = BlobKey(db::blobs::stage_unknown(&mut *app.connection().await?).await?);
+    let mut head = Head::new(None);
+    let file = rewrite(&app.blobs, key, to, cleaned, |piece| head.push(piece)).await?;
+    Ok((file, head.finish()?.0))
 }
 
 async fn next(pieces: &mut BodyDataStream) -> Result<Option<Bytes>> {
