@@ -121,6 +121,7 @@ const RESTRICTED: &[(&str, &[&str])] = &[
     ("openh264", &["embedded"]),
     ("openh264-sys2", &["embedded"]),
     ("image", &["raster"]),
+    ("rav1d", &["raster"]),
     ("testkit", &[]),
 ];
 

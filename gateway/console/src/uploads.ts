@@ -6,6 +6,7 @@
 import { CONTRACT, served } from "./api.ts";
 import { type Asset, removedOf } from "./assets.ts";
 import { Problem, problemOf } from "./errors.ts";
+import { isHeic, jpegOf } from "./heic.ts";
 import { backoff } from "./stream.ts";
 
 export interface Upload {
@@ -22,11 +23,18 @@ export interface Upload {
 /** Uploads at a time. The service takes eight of an account. */
 const WIDTH = 4;
 const MOST_ATTEMPTS = 6;
-/** The types of files that the service stores. Some systems name that of a JPEG in another way. */
-export const IMAGE_TYPES = ["image/png", "image/jpeg", "image/jpg", "image/pjpeg", "image/webp", "image/gif"];
+/**
+ * The types of files that the service takes. Some systems name that of a JPEG in another way. JPEG is the first and HEIC is not among them,
+ * so that Safari gives a JPEG of a photograph.
+ */
+const IMAGE_TYPES = ["image/jpeg", "image/jpg", "image/pjpeg", "image/png", "image/webp", "image/gif", "image/avif"];
+/** What file inputs accept. */
+export const ACCEPTED = IMAGE_TYPES.join(",");
+
+const isImage = (file: File): boolean => IMAGE_TYPES.includes(file.type) || isHeic(file);
 
 /** What is said of files of other types. */
-export const refusalOf = (names: string[]): string => `${names.join(", ")}: only PNG, JPEG, WebP and GIF images can be uploaded.`;
+export const refusalOf = (names: string[]): string => `${names.join(", ")}: only PNG, JPEG, WebP, GIF and AVIF images can be uploaded.`;
 
 /** Whether another attempt can succeed, perhaps after the next sign-in. */
 export const isRepeatable = ({ isTemporary, status }: Problem): boolean => isTemporary || status === 401;
@@ -74,12 +82,12 @@ export class Uploads {
   /** Begins uploads. Files that are no images are named in `refused`. */
   add(files: Iterable<File>): { added: Upload[]; refused: string[] } {
     const all = [...files];
-    const images = all.filter(({ type }) => IMAGE_TYPES.includes(type));
+    const images = all.filter(isImage);
     const added = images.map((file): Upload => ({ key: crypto.randomUUID(), name: file.name, file, progress: 0 }));
     this.#set([...this.#list, ...added]);
     // The caller may have something to remember of each first.
     queueMicrotask(() => this.#next());
-    return { added, refused: all.filter(({ type }) => !IMAGE_TYPES.includes(type)).map(({ name }) => name) };
+    return { added, refused: all.filter((file) => !isImage(file)).map(({ name }) => name) };
   }
 
   retry(key: string): void {
@@ -123,9 +131,15 @@ export class Uploads {
   }
 
   async #run(upload: Upload): Promise<void> {
+    let { file } = upload;
     for (let attempt = 0; !this.#ended.signal.aborted; attempt += 1) {
       try {
-        const stored = await this.#send(upload);
+        // Converted once, so that another attempt sends the same bytes.
+        if (isHeic(file)) {
+          file = await jpegOf(file);
+          this.#update(upload.key, { file });
+        }
+        const stored = await this.#send({ ...upload, file });
         await this.#stored(stored, upload.key);
         if (removedOf([stored]) === undefined) this.dismiss(upload.key);
         else this.#update(upload.key, { stored });

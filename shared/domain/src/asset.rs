@@ -77,6 +77,8 @@ named! {
     OriginalReason {
         /// Private metadata was removed from the file that is served.
         PrivateMetadata = "private-metadata",
+        /// It has a format that is converted.
+        Converted = "converted",
     }
 }
 
@@ -124,6 +126,8 @@ pub struct AssetRecord {
     pub metadata_removed: Vec<MetadataClass>,
     /// The file as it came, for the owner alone.
     pub original: Option<OriginalFile>,
+    /// It has more than one frame.
+    pub is_animated: bool,
     /// When it was stored.
     pub created_at: Timestamp,
     /// When it last changed.
@@ -218,6 +222,10 @@ pub struct Asset {
     pub metadata_removed: Vec<Name<MetadataClass>>,
     /// The file as it came. Only the owner of the asset sees it.
     pub original: Option<Original>,
+    /// `true` if the file has more than one frame. Work, renditions and renders use the first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    pub animated: bool,
 }
 
 /// One asset.
@@ -276,6 +284,7 @@ impl AssetRecord {
                 bytes,
                 reason: reason.into(),
             }),
+            animated: self.is_animated,
         }
     }
 }

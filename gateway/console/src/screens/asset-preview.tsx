@@ -68,6 +68,7 @@ function Preview({ asset, removed }: { asset: Asset; removed: (asset: Asset) => 
             <dt>File</dt>
             <dd>
               {formatOf(asset.mimeType)}, {bytes(asset.bytes)}
+              {asset.animated && ", animated"}
             </dd>
           </div>
           {cleaned !== undefined && (

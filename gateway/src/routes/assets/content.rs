@@ -52,8 +52,8 @@ pub struct ContentQuery {
     ),
     responses(
         ReadErrors, (status = 416), (status = 422),
-        (status = 200, description = "The image.", content((Binary = "image/png"), (Binary = "image/jpeg"), (Binary = "image/webp"), (Binary = "image/gif"))),
-        (status = 206, description = "The requested range.", content((Binary = "image/png"), (Binary = "image/jpeg"), (Binary = "image/webp"), (Binary = "image/gif"))),
+        (status = 200, description = "The image.", content((Binary = "image/png"), (Binary = "image/jpeg"), (Binary = "image/webp"), (Binary = "image/gif"), (Binary = "image/avif"))),
+        (status = 206, description = "The requested range.", content((Binary = "image/png"), (Binary = "image/jpeg"), (Binary = "image/webp"), (Binary = "image/gif"), (Binary = "image/avif"))),
         (status = 304, description = "The image still has the entity tag in `If-None-Match`."),
     )
 )]

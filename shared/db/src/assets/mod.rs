@@ -90,6 +90,7 @@ struct AssetRow {
     original_mime_type: Option<String>,
     original_bytes: Option<i64>,
     original_reason: Option<String>,
+    is_animated: bool,
     created_at: DateTime<Utc>,
     updated_at: DateTime<Utc>,
 }
@@ -125,6 +126,7 @@ impl TryFrom<AssetRow> for AssetRecord {
                 _ => None,
             },
             metadata_removed: removed.collect::<Result<_>>()?,
+            is_animated: row.is_animated,
             original,
             created_at: row.created_at.into(),
             updated_at: row.updated_at.into(),
@@ -151,7 +153,7 @@ pub async fn insert(conn: &mut PgConnection, asset: &NewAsset) -> Result<AssetRe
            RETURNING owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
                      preview_epoch(assets) AS "preview_epoch!", origin, origin_from,
                      metadata_removed, original_blob, original_mime_type, original_bytes, original_reason,
-                     created_at, updated_at"#,
+                     is_animated(assets) AS "is_animated!", created_at, updated_at"#,
         asset.handle.owner.as_str(),
         asset.handle.id.as_str(),
         asset.canvas_key,
@@ -236,10 +238,10 @@ pub async fn get_all(conn: &mut PgConnection, handles: &[AssetHandle]) -> Result
                   a.mime_type AS "mime_type!", a.width AS "width!", a.height AS "height!", a.bytes AS "bytes!",
                   a.blob_key AS "blob_key!", a.epoch AS "preview_epoch!", a.origin, a.origin_from,
                   a.metadata_removed AS "metadata_removed!", a.original_blob, a.original_mime_type, a.original_bytes,
-                  a.original_reason, a.created_at AS "created_at!", a.updated_at AS "updated_at!"
+                  a.original_reason, a.animated AS "is_animated!", a.created_at AS "created_at!", a.updated_at AS "updated_at!"
            FROM unnest((SELECT $1::text[]), (SELECT $2::text[])) AS named (owner_uid, id)
            CROSS JOIN LATERAL (
-               SELECT *, preview_epoch(assets) AS epoch FROM assets
+               SELECT *, preview_epoch(assets) AS epoch, is_animated(assets) AS animated FROM assets
                WHERE owner_uid = named.owner_uid AND id = named.id LIMIT 1
            ) AS a"#,
         &handles.iter().map(|handle| handle.owner.to_string()).collect::<Vec<_>>(),
@@ -386,7 +388,7 @@ pub async fn get_readable(
                   (SELECT n.id FROM nodes n WHERE n.canvas_key = a.canvas_key AND n.id = a.node_id) AS node_id, a.kind, a.name, a.mime_type, a.width, a.height, a.bytes,
                   a.blob_key, preview_epoch(a) AS "preview_epoch!", a.origin, a.origin_from,
                   a.metadata_removed, a.original_blob, a.original_mime_type, a.original_bytes, a.original_reason,
-                  a.created_at, a.updated_at,
+                  is_animated(a) AS "is_animated!", a.created_at, a.updated_at,
                   CASE WHEN a.owner_uid = $1 THEN 'owner' ELSE s.role END AS "role!"
            FROM assets a LEFT JOIN canvas_shares s ON s.canvas_key = a.canvas_key AND s.account_uid = $1
            WHERE a.owner_uid = $2 AND a.id = $3 AND (a.owner_uid = $1 OR s.role IS NOT NULL)"#,
@@ -418,6 +420,7 @@ pub async fn get_readable(
         original_mime_type: row.original_mime_type,
         original_bytes: row.original_bytes,
         original_reason: row.original_reason,
+        is_animated: row.is_animated,
         created_at: row.created_at,
         updated_at: row.updated_at,
     };

@@ -63,7 +63,7 @@ pub async fn of_node(conn: &mut PgConnection, canvas_key: i64, node: &NodeId) ->
         r#"SELECT a.owner_uid, a.id, a.canvas_key, a.node_id, a.kind, a.name, a.mime_type, a.width, a.height, a.bytes,
                   a.blob_key, preview_epoch(a) AS "preview_epoch!", a.origin, a.origin_from,
                   a.metadata_removed, a.original_blob, a.original_mime_type, a.original_bytes, a.original_reason,
-                  a.created_at, a.updated_at
+                  is_animated(a) AS "is_animated!", a.created_at, a.updated_at
            FROM nodes n JOIN assets a ON a.owner_uid = n.asset_owner AND a.id = n.asset_id
            WHERE n.canvas_key = $1 AND n.id = $2"#,
         canvas_key,
