@@ -7,6 +7,7 @@ mod admission;
 mod boot;
 mod catalogue;
 mod check_config;
+mod clean;
 mod command_line;
 mod compression;
 mod console;

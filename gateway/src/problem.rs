@@ -63,6 +63,8 @@ pub enum Problem {
     PayloadTooHeavy,
     /// A body of an unsupported media type.
     UnsupportedMediaType(String),
+    /// An upload in a known format that is not accepted, with what can be done.
+    UnsupportedFormat(String, Box<ErrorDetails>),
     /// A byte range outside the resource. Holds the size of the resource.
     RangeNotSatisfiable(u64),
     /// Input that disagrees with what is stored.
@@ -215,6 +217,10 @@ impl Problem {
             ),
             Problem::UnsupportedMediaType(message) => {
                 plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, Code::UnsupportedMediaType, message)
+            }
+            Problem::UnsupportedFormat(message, details) => {
+                let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+                (status, Code::UnsupportedMediaType, message, Vec::new(), Some(details))
             }
             Problem::RangeNotSatisfiable(size) => plain(
                 StatusCode::RANGE_NOT_SATISFIABLE,

@@ -15,7 +15,7 @@ use crate::state::App;
 use crate::wait::Changes;
 
 /// Maximum wait for a rendition that is not stored yet.
-const WAIT: Duration = Duration::from_secs(10);
+pub const WAIT: Duration = Duration::from_secs(10);
 
 pub enum Rendition {
     /// The rendition is stored.
@@ -33,11 +33,17 @@ pub enum Rendition {
 }
 
 /// The rendition of the blob `source` at `width`. Enqueues it on behalf of `owner` unless that was done before; 429 when `owner` has no
-/// processor time left for a new one, 503 when it is not ready in time.
-pub async fn rendition(app: &App, source: Uuid, width: u32, owner: &AccountUid, trace: Trace) -> Result<Rendition> {
+/// processor time left for a new one, 503 when it is not ready within `wait`.
+pub async fn rendition(
+    app: &App,
+    (source, width): (Uuid, u32),
+    owner: &AccountUid,
+    trace: Trace,
+    wait: Duration,
+) -> Result<Rendition> {
     let channel = format!("rendition:{source}:{width}");
     let mut changes = None;
-    let deadline = tokio::time::Instant::now() + WAIT;
+    let deadline = tokio::time::Instant::now() + wait;
     loop {
         let found = db::renditions::find(&mut *app.connection().await?, source, width).await?;
         match found.map(|(rendition, sha256)| (rendition.state, sha256)) {

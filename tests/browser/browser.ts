@@ -42,7 +42,7 @@ export interface Scene {
   afterwards: (task: () => Promise<void>) => void;
   /** Another person at another browser. */
   guest: () => Promise<Page>;
-  /** Asserts that axe finds nothing serious now, in light and in dark. At the end of the case that is done for every open page. */
+  /** Asserts that every image has an alternative text, and that axe finds nothing serious now, in light and in dark. At the end of the case that is done for every open page. */
   isAccessible: () => Promise<void>;
 }
 
@@ -134,6 +134,8 @@ class Watch {
 }
 
 async function isAccessible(page: Page): Promise<void> {
+  const undescribed = page.locator('img:not([alt]), img[alt=""]:not([aria-hidden="true"])');
+  assert.deepEqual(await undescribed.evaluateAll((images) => images.map(({ outerHTML }) => outerHTML)), [], `${page.url()}: images without alternative text`);
   await page.evaluate(AXE);
   for (const colorScheme of ["dark", "light"] as const) {
     await page.emulateMedia({ colorScheme });

@@ -112,6 +112,11 @@ fn decoding_gif() {
 }
 
 #[test]
+fn decoding_avif() {
+    drive(targets::avif, &seeds::avifs());
+}
+
+#[test]
 fn transforming_every_format() {
     drive(targets::transform, &[seeds::pngs(), seeds::jpegs(), seeds::webps(), vec![images::gif()]].concat());
 }

@@ -64,6 +64,10 @@ pub fn webps() -> Vec<Vec<u8>> {
     ]
 }
 
+pub fn avifs() -> Vec<Vec<u8>> {
+    [images::avif::TURNED, images::avif::TRANSPARENT, images::avif::GENERATED].map(<[u8]>::to_vec).to_vec()
+}
+
 /// Valid parameters for every Action, by its slug.
 pub fn params() -> Vec<(&'static str, &'static str)> {
     vec![

@@ -26,6 +26,7 @@ mod examples;
 mod faults;
 mod findings;
 mod following;
+mod formats;
 mod hostile;
 mod images;
 mod imports;

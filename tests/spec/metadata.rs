@@ -38,6 +38,36 @@ async fn content_belongs_to_text_and_sticky_alone() {
 }
 
 #[tokio::test]
+async fn alt_text_belongs_to_images_and_videos() {
+    let stack = &Stack::without_workers().await;
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    for kind in ["image", "video"] {
+        for length in [0, 1000] {
+            let metadata = json!({"altText": "ü".repeat(length)});
+            let made = user.apply(id, json!([create(json!({"type": kind, "metadata": metadata}))])).await;
+            let nodes = made["canvas"]["nodes"].as_array().expect("an array");
+            assert_eq!(nodes.last().expect("one")["metadata"]["altText"], metadata["altText"], "{kind}");
+        }
+        let now = user.canvas(id).await;
+        let long = json!([create(json!({"type": kind, "metadata": {"altText": "a".repeat(1001)}}))]);
+        let refused = user.batch(id, text(&now, "/revision"), long).await;
+        refused.expect_error(400, "input_validation_error", &["operations[0].node.metadata.altText"]);
+    }
+    for kind in ["text", "sticky"] {
+        let node = user.apply(id, json!([create(json!({"type": kind, "metadata": {"altText": null}}))])).await;
+        let revision = text(&node, "/canvas/revision");
+        let made = json!([create(json!({"type": kind, "metadata": {"altText": ""}}))]);
+        let refused = user.batch(id, revision, made).await;
+        refused.expect_error(400, "input_validation_error", &["operations[0].node.metadata.altText"]);
+        let patch = json!([{"type": "node.update", "nodeId": node["resolvedIds"]["n"], "patch": {"metadata": {"altText": "no"}}}]);
+        let refused = user.batch(id, revision, patch).await;
+        refused.expect_error(400, "input_validation_error", &["operations[0].patch.metadata.altText"]);
+    }
+}
+
+#[tokio::test]
 async fn writable_metadata_keys_are_kept_and_all_others_refused() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;

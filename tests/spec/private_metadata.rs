@@ -237,3 +237,46 @@ async fn an_imported_photograph_is_stored_without_its_place() {
         assert_eq!(uploaded.get("metadataRemoved").is_some(), is_clean, "{setting}");
     }
 }
+
+#[tokio::test]
+async fn assets_of_earlier_releases_are_cleaned_by_an_operator() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    let photo = photo_with_place(60, 40);
+    let old = async |path: &str, media_type: &str, bytes: Vec<u8>| {
+        let asset = user.post(path).body(media_type, bytes).await.expect(201).json()["asset"].clone();
+        let dated = sqlx::query("UPDATE assets SET created_at = '2026-01-01' WHERE id = $1").bind(text(&asset, "/id"));
+        dated.execute(stack.pool()).await.expect("an update");
+        asset
+    };
+    let private = old("/assets?metadata=keep", "image/jpeg", photo.clone()).await;
+    let plain = old("/assets", "image/jpeg", images::jpeg(6, 4)).await;
+    let chosen =
+        user.post("/assets?metadata=keep").body("image/jpeg", photo_with_place(61, 40)).await.expect(201).json();
+    let clean = async |more: &[&str]| {
+        let arguments = [&["admin", "assets", "clean", "--account", &user.uid][..], more].concat();
+        stack.admin(&arguments).await.expect_success()
+    };
+    let stored = async || {
+        let quota = stack.admin(&["admin", "account", "quota", "--account", &user.uid]).await.expect_success();
+        quota["storedBytes"].as_i64().expect("a number")
+    };
+    let before = stored().await;
+    assert_eq!(clean(&["--dry-run"]).await, json!({"dryRun": true, "examined": 2, "cleaned": 1, "unreadable": 0}));
+    assert!(holds_place(&content(&user, &private, "").await.expect(200).body));
+    assert_eq!(clean(&[]).await, json!({"dryRun": false, "examined": 2, "cleaned": 1, "unreadable": 0}));
+
+    let read = user.get(&format!("/assets/{}", text(&private, "/handle"))).await.ok()["asset"].clone();
+    assert_eq!(read["metadataRemoved"], json!(["location"]));
+    assert_eq!(read["original"], json!({"mimeType": "image/jpeg", "bytes": photo.len(), "reason": "private-metadata"}));
+    let file = content(&user, &private, "").await.expect(200);
+    assert!(!holds_place(&file.body) && read["bytes"] == file.body.len());
+    assert_eq!(content(&user, &private, "?original=true").await.expect(200).body, photo);
+    assert_eq!(images::size(&content(&user, &private, "?w=64").await.expect(200).body), (40, 60));
+    // The original counts at least 64 KiB.
+    assert_eq!(stored().await, before + 65536);
+    assert!(user.get(&format!("/assets/{}", text(&plain, "/handle"))).await.ok()["asset"].get("original").is_none());
+    assert!(holds_place(&content(&user, &chosen["asset"], "").await.expect(200).body), "somebody chose so");
+    assert_eq!(clean(&[]).await, json!({"dryRun": false, "examined": 1, "cleaned": 0, "unreadable": 0}));
+    stack.admin(&["admin", "asset", "clean", "--account", "nobody@example.com"]).await.expect_refusal();
+}

@@ -138,6 +138,7 @@ const RESTRICTED: &[(&str, &[&str])] = &[
     ("openh264-sys2", &["embedded"]),
     ("rusty_h264-decoder", &["frames"]),
     ("image", &["raster"]),
+    ("rav1d", &["raster"]),
     ("testkit", &[]),
 ];
 

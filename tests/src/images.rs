@@ -186,3 +186,26 @@ mod tests {
         assert!(raster::decode(&broken_png(3, 3)).is_err());
     }
 }
+
+/// An AVIF file, one of [`avif`], with a unique box at its end.
+pub fn avif(file: &[u8]) -> Vec<u8> {
+    [file, b"\0\0\0\x10free", &unique().to_be_bytes()].concat()
+}
+
+/// A GIF of one pixel with this many frames.
+pub fn animated_gif(frames: usize) -> Vec<u8> {
+    let head = b"GIF89a\x01\0\x01\0\x80\0\0\xff\xff\xff\0\0\0";
+    let comment = [&b"!\xfe\x08"[..], &unique().to_be_bytes(), b"\0"].concat();
+    let frame = b",\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0";
+    [head, comment.as_slice(), &frame.repeat(frames), b";"].concat()
+}
+
+/// AVIF files of 40 × 24 pixels.
+pub mod avif {
+    /// To be turned to 24 × 40 pixels.
+    pub const TURNED: &[u8] = include_bytes!("../../shared/raster/src/avif/tests/orient6.avif");
+    /// With an alpha channel.
+    pub const TRANSPARENT: &[u8] = include_bytes!("../../shared/raster/src/avif/tests/rgba.avif");
+    /// Its XMP packet says that a model made it.
+    pub const GENERATED: &[u8] = include_bytes!("../../shared/raster/src/avif/tests/xmp.avif");
+}

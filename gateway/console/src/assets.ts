@@ -119,5 +119,22 @@ export function nodeSizeOf(image: Size, title: string): Size {
 export const aiBadgeOf = ({ aiGenerated }: Pick<Asset, "aiGenerated">): "AI" | "partly AI" | undefined =>
   aiGenerated === "yes" ? "AI" : aiGenerated === "partly" ? "partly AI" : undefined;
 
+const REMOVED: Record<string, string> = {
+  location: "the place",
+  device: "the camera",
+  person: "people and contacts",
+  thumbnail: "a smaller copy",
+  trailer: "data behind the image",
+  text: "texts",
+  other: "other details",
+};
+
+/** What was removed from the files of assets, in words; undefined if nothing was. */
+export function removedOf(all: Pick<Asset, "metadataRemoved">[]): string | undefined {
+  const classes = new Set<string>(all.flatMap(({ metadataRemoved }) => metadataRemoved ?? []));
+  const words = Object.keys(REMOVED).flatMap((name) => (classes.has(name) ? [REMOVED[name]] : []));
+  return words.length === 0 ? undefined : new Intl.ListFormat("en").format(words as string[]);
+}
+
 /** "PNG", "JPEG". */
 export const formatOf = (mimeType: string): string => (mimeType.split("/")[1] ?? mimeType).toUpperCase();

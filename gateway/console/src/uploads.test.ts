@@ -41,6 +41,7 @@ Object.assign(globalThis, { XMLHttpRequest: FakeRequest });
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 const newest = () => FakeRequest.sent.at(-1) ?? assert.fail("nothing was sent");
 const image = () => new File(["x"], "harbor.png", { type: "image/png" });
+const photo = () => new File(["x"], "IMG_1.HEIC", { type: "" });
 const refusal = { error: { message: "no" } };
 
 afterEach(endUploads);
@@ -81,4 +82,33 @@ test("uploads that are ended are aborted, and no other one begins", async () => 
   assert(sent.every(({ isAborted }) => isAborted));
   assert.deepEqual([FakeRequest.sent.length - before, uploads.getList(), countUploads(), stored], [4, [], 0, []]);
   assert.notEqual(uploadsTo("assets", () => new Uploads(undefined, () => {})), uploads);
+});
+
+test("a HEIC is converted once where the browser reads it, and refused where it does not", async () => {
+  const uploads = uploadsTo("assets", () => new Uploads(undefined, () => {}));
+  const before = FakeRequest.sent.length;
+  assert.deepEqual(uploads.add([photo(), new File(["x"], "notes.txt", { type: "text/plain" })]).refused, ["notes.txt"]);
+  await settle();
+  assert.deepEqual([FakeRequest.sent.length - before, uploads.getList()[0]?.problem?.status], [0, 415]);
+  uploads.dismiss(uploads.getList()[0]?.key ?? "");
+
+  let conversions = 0;
+  class FakeCanvas {
+    getContext(): undefined {}
+    convertToBlob(): Promise<Blob> {
+      conversions += 1;
+      return Promise.resolve(new Blob(["j"], { type: "image/jpeg" }));
+    }
+  }
+  Object.assign(globalThis, { createImageBitmap: () => Promise.resolve({ width: 4, height: 3, close: () => {} }), OffscreenCanvas: FakeCanvas });
+  const key = uploads.add([photo()]).added[0]?.key ?? "";
+  await settle();
+  await settle();
+  const headers = () => [newest().headers.get("Content-Type"), newest().headers.get("X-Service-File-Name")];
+  assert.deepEqual(headers(), ["image/jpeg", "IMG_1.jpg"]);
+  await newest().answer(401, refusal);
+  uploads.retry(key);
+  await settle();
+  assert.deepEqual([...headers(), conversions], ["image/jpeg", "IMG_1.jpg", 1]);
+  Reflect.deleteProperty(globalThis, "createImageBitmap");
 });

@@ -4,8 +4,9 @@
  * when it is opened again.
  */
 import { CONTRACT, served } from "./api.ts";
-import type { Asset } from "./assets.ts";
+import { type Asset, removedOf } from "./assets.ts";
 import { Problem, problemOf } from "./errors.ts";
+import { isHeic, jpegOf } from "./heic.ts";
 import { backoff } from "./stream.ts";
 
 export interface Upload {
@@ -15,16 +16,25 @@ export interface Upload {
   /** The part that was sent, from 0 to 1. */
   progress: number;
   problem?: Problem;
+  /** It has arrived, and others get it without something: what is said of it until it is dismissed. */
+  stored?: Asset;
 }
 
 /** Uploads at a time. The service takes eight of an account. */
 const WIDTH = 4;
 const MOST_ATTEMPTS = 6;
-/** The types of files that the service stores. Some systems name that of a JPEG in another way. */
-export const IMAGE_TYPES = ["image/png", "image/jpeg", "image/jpg", "image/pjpeg", "image/webp", "image/gif"];
+/**
+ * The types of files that the service takes. Some systems name that of a JPEG in another way. JPEG is the first and HEIC is not among them,
+ * so that Safari gives a JPEG of a photograph.
+ */
+const IMAGE_TYPES = ["image/jpeg", "image/jpg", "image/pjpeg", "image/png", "image/webp", "image/gif", "image/avif"];
+/** What file inputs accept. */
+export const ACCEPTED = IMAGE_TYPES.join(",");
+
+const isImage = (file: File): boolean => IMAGE_TYPES.includes(file.type) || isHeic(file);
 
 /** What is said of files of other types. */
-export const refusalOf = (names: string[]): string => `${names.join(", ")}: only PNG, JPEG, WebP and GIF images can be uploaded.`;
+export const refusalOf = (names: string[]): string => `${names.join(", ")}: only PNG, JPEG, WebP, GIF and AVIF images can be uploaded.`;
 
 /** Whether another attempt can succeed, perhaps after the next sign-in. */
 export const isRepeatable = ({ isTemporary, status }: Problem): boolean => isTemporary || status === 401;
@@ -72,12 +82,12 @@ export class Uploads {
   /** Begins uploads. Files that are no images are named in `refused`. */
   add(files: Iterable<File>): { added: Upload[]; refused: string[] } {
     const all = [...files];
-    const images = all.filter(({ type }) => IMAGE_TYPES.includes(type));
+    const images = all.filter(isImage);
     const added = images.map((file): Upload => ({ key: crypto.randomUUID(), name: file.name, file, progress: 0 }));
     this.#set([...this.#list, ...added]);
     // The caller may have something to remember of each first.
     queueMicrotask(() => this.#next());
-    return { added, refused: all.filter(({ type }) => !IMAGE_TYPES.includes(type)).map(({ name }) => name) };
+    return { added, refused: all.filter((file) => !isImage(file)).map(({ name }) => name) };
   }
 
   retry(key: string): void {
@@ -85,13 +95,13 @@ export class Uploads {
     this.#next();
   }
 
-  dismiss(key: string): void {
-    this.#set(this.#list.filter((upload) => upload.key !== key));
+  dismiss(...keys: string[]): void {
+    this.#set(this.#list.filter((upload) => !keys.includes(upload.key)));
   }
 
   /** How many are under way, or can be tried again. */
   countOpen(): number {
-    return this.#list.filter(({ problem }) => !problem || isRepeatable(problem)).length;
+    return this.#list.filter(({ problem, stored }) => !stored && (!problem || isRepeatable(problem))).length;
   }
 
   end(): void {
@@ -111,7 +121,7 @@ export class Uploads {
   #next(): void {
     for (const upload of this.#list) {
       if (this.#active.size >= WIDTH) return;
-      if (upload.problem || this.#active.has(upload.key)) continue;
+      if (upload.problem || upload.stored || this.#active.has(upload.key)) continue;
       this.#active.add(upload.key);
       void this.#run(upload).finally(() => {
         this.#active.delete(upload.key);
@@ -121,10 +131,18 @@ export class Uploads {
   }
 
   async #run(upload: Upload): Promise<void> {
+    let { file } = upload;
     for (let attempt = 0; !this.#ended.signal.aborted; attempt += 1) {
       try {
-        await this.#stored(await this.#send(upload), upload.key);
-        this.dismiss(upload.key);
+        // Converted once, so that another attempt sends the same bytes.
+        if (isHeic(file)) {
+          file = await jpegOf(file);
+          this.#update(upload.key, { file });
+        }
+        const stored = await this.#send({ ...upload, file });
+        await this.#stored(stored, upload.key);
+        if (removedOf([stored]) === undefined) this.dismiss(upload.key);
+        else this.#update(upload.key, { stored });
         return;
       } catch (error) {
         const problem = error instanceof Problem ? error : new Problem(0, "The upload failed.");

@@ -48,8 +48,8 @@ pub enum Admin {
     /// Delete canvases.
     #[command(subcommand)]
     Canvas(canvas::Command),
-    /// Delete assets.
-    #[command(subcommand)]
+    /// Delete assets, and remove private metadata from old ones.
+    #[command(subcommand, visible_alias = "assets")]
     Asset(asset::Command),
     /// List, show and cancel jobs and Recipe runs.
     #[command(subcommand)]
@@ -86,6 +86,9 @@ enum CommandError {
     /// A required variable is missing.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The object store failed.
+    #[error(transparent)]
+    Blobs(#[from] blob::Error),
     /// The models cannot be loaded.
     #[error(transparent)]
     Models(#[from] providers::SetupError),

@@ -10,11 +10,13 @@
 //! hold nothing.
 
 use bytes::Bytes;
-use db::renditions::{Rendition, Result as RenditionResult};
+use db::renditions::{CONVERTED, Rendition, Result as RenditionResult};
 use decoder::{Made, Order, Refusal, Work};
 use domain::message::TaskKind;
+use domain::origin::Origin;
 use futures_util::TryStreamExt;
-use raster::{Format, Header, HeaderReader, Progress};
+use raster::xmp::{self, Properties};
+use raster::{Format, Header, HeaderReader, Progress, avif};
 use serde::{Deserialize, Serialize};
 use service::chain;
 use taskqueue::{Decision, Lease, Task};
@@ -78,6 +80,8 @@ struct Source {
 enum Kind {
     Image(Header),
     Document,
+    /// An upload that is converted.
+    Avif(avif::Header),
 }
 
 impl Source {
@@ -87,6 +91,7 @@ impl Source {
         match &self.kind {
             Kind::Image(header) => self.bytes + raster::rendition_bytes(header, width),
             Kind::Document => self.bytes + raster::document::rasterize_bytes(self.bytes, width),
+            Kind::Avif(header) => self.bytes + header.memory_bytes(),
         }
     }
 }
@@ -99,6 +104,11 @@ async fn examine(worker: &Worker, key: Uuid) -> Result<Option<Source>, Error> {
     let head = head.concat();
     if raster::document::is_document(&head) {
         return Ok(Some(Source { kind: Kind::Document, bytes }));
+    }
+    if avif::sniff(&head) == Some(avif::Kind::Avif) {
+        let Some(head) = worker.part(key, 0..avif::MAX_META_BYTES as u64).await? else { return Ok(None) };
+        let head: Vec<Bytes> = head.stream.try_collect().await?;
+        return Ok(avif::probe(&head.concat()).ok().map(|header| Source { kind: Kind::Avif(header), bytes }));
     }
     let mut reader = HeaderReader::new();
     let mut progress = reader.push(&head);
@@ -119,37 +129,68 @@ async fn compute(worker: &Worker, account: &str, rendition: &Rendition) -> Resul
     let &Rendition { source_key, width, .. } = rendition;
     let Some(source) = examine(worker, source_key).await? else { return Ok(None) };
     let origin = db::assets::believed_origin(&mut *worker.connection().await?, source_key).await?;
+    // A width is that of a copy of what the service keeps, and no width that of a conversion of the rest.
+    if matches!(source.kind, Kind::Avif(_)) != (width == CONVERTED) {
+        return Ok(None);
+    }
     // The decoder has a copy of the file.
     let memory = worker.pixels.reserve(source.bytes + source.memory_bytes(width)).await;
     let Some(file) = worker.get(source_key).await? else { return Ok(None) };
-    let (marks, is_image) = (worker.marks, matches!(source.kind, Kind::Image(_)));
-    let order = Order::new(account, Reduce { width, is_image }, vec![file]);
+    let marks = worker.marks;
+    let from = match source.kind {
+        Kind::Image(_) => Material::Image,
+        Kind::Document => Material::Document,
+        Kind::Avif(_) => Material::Avif,
+    };
+    let order = Order::new(account, Reduce { width, from }, vec![file]);
     let made = memory.decode(order, move |files, made| {
         let made = made.into_iter().next().unwrap_or_default();
         let format = header_of_made(&made)?.format;
-        let packet = if is_image { marks.packet(origin, &files[0]) } else { None };
+        let packet = match source.kind {
+            Kind::Image(_) => marks.packet(origin, &files[0]),
+            Kind::Document => None,
+            Kind::Avif(header) => stated_origin(&files[0], &header),
+        };
         Ok::<_, Error>((format, Content::new(marked(made, packet.as_deref()))))
     });
     made.await?.ok().transpose()
 }
 
-/// The copy of an image or a document, as a decoder makes it.
+/// The packet with the origin that the metadata of an AVIF state. It is no mark of the service: the conversion says what the upload
+/// said.
+fn stated_origin(file: &[u8], header: &avif::Header) -> Option<String> {
+    let properties = Properties::parse(&avif::xmp(file, header)?);
+    let origin = Origin::from_file(&properties.digital_source_types)?;
+    Some(xmp::packet(&origin.term.uri(), None))
+}
+
+/// The copy of an image or a document, or the conversion of an upload, as a decoder makes it.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Reduce {
     width: u32,
-    is_image: bool,
+    from: Material,
+}
+
+/// What the copy is made of.
+#[derive(Serialize, Deserialize)]
+enum Material {
+    Image,
+    Document,
+    Avif,
 }
 
 impl Work for Reduce {
     const NAME: &'static str = "rendition";
 
     fn run(self, files: &[Bytes], _: &mut dyn FnMut(u32)) -> Made {
-        let made = if self.is_image {
-            raster::rendition(&files[0], self.width).map_err(refusal)?
-        } else {
+        let made = match self.from {
+            Material::Image => raster::rendition(&files[0], self.width).map_err(refusal)?,
+            Material::Avif => avif::convert(&files[0]).map_err(refusal)?,
             // A document that cannot be rasterized is an internal error, so it is retried and finally abandoned.
-            let made = raster::document::rasterize(&files[0], self.width);
-            made.map_err(|error| Refusal::Internal(chain(&error)))?
+            Material::Document => {
+                let made = raster::document::rasterize(&files[0], self.width);
+                made.map_err(|error| Refusal::Internal(chain(&error)))?
+            }
         };
         Ok(vec![made.bytes])
     }

@@ -36,8 +36,18 @@ pub struct StoredImage {
     pub origin: Option<Origin>,
     /// The classes of metadata that were removed from the file.
     pub metadata_removed: Vec<MetadataClass>,
-    /// The file as it came, of the same media type, if it is kept for its private metadata.
-    pub original: Option<PutFile>,
+    /// It has more than one frame.
+    pub is_animated: bool,
+    /// The file as it came, if it is another one and is kept.
+    pub original: Option<KeptOriginal>,
+}
+
+/// A stored file that becomes an original.
+pub struct KeptOriginal {
+    /// The file under the key of a staged blob.
+    pub file: PutFile,
+    pub media_type: &'static str,
+    pub reason: OriginalReason,
 }
 
 /// Makes an asset of a stored image.
@@ -91,10 +101,12 @@ impl Command for UploadAsset<'_> {
             None => None,
             Some(target) => Some(target.lock_checked(conn, locked, &Footprint::default()).await?.record),
         };
-        let StoredImage { file, media_type, width, height, origin, metadata_removed, original } = &self.image;
+        let StoredImage { file, media_type, width, height, origin, metadata_removed, is_animated, original } =
+            &self.image;
         let owner = canvas.as_ref().map_or(account, |canvas| &canvas.handle.owner);
         let inconsistent = |message: &str| Error::Inconsistent(message.to_owned());
-        let files: Vec<PutFile> = std::iter::once(*file).chain(*original).collect();
+        let files: Vec<PutFile> =
+            std::iter::once(*file).chain(original.as_ref().map(|original| original.file)).collect();
         let counted = storage::of_files(files.iter().map(|file| file.bytes));
         storage::Place { owner, caller: account, field: Some("body") }.hold(conn, counted).await?;
         let adopted = db::blobs::adopt_all(conn, &files).await?;
@@ -103,13 +115,16 @@ impl Command for UploadAsset<'_> {
             key.ok_or_else(|| inconsistent("an upload was swept before it was stored"))
         };
         let blob_key = adopted(file)?;
+        if *is_animated {
+            db::blobs::set_animated(conn, blob_key).await?;
+        }
         let original = match original {
             None => None,
             Some(original) => Some(OriginalFile {
-                blob_key: adopted(original)?,
-                mime_type: (*media_type).into(),
-                bytes: original.bytes,
-                reason: OriginalReason::PrivateMetadata,
+                blob_key: adopted(&original.file)?,
+                mime_type: original.media_type.into(),
+                bytes: original.file.bytes,
+                reason: original.reason,
             }),
         };
         let node = canvas.as_ref().map(|_| NodeId::generate());

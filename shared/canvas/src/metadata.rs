@@ -18,6 +18,7 @@ use crate::size::json_len;
 const CONTENT_MAX: usize = 24_000;
 const MODEL_MAX: usize = 650;
 const WORD_MAX: usize = 80;
+const ALT_TEXT_MAX: usize = 1000;
 const TAGS_MAX: usize = 24;
 const FONT_SIZE_MAX: f64 = 1000.0;
 const COUNT_MAX: i64 = 4;
@@ -99,7 +100,9 @@ impl MetadataPatch {
         ));
         let section = (self.makes_section() && kind != NodeType::Sticky)
             .then_some(("section", "must not be set on a node that is not a sticky"));
-        content.into_iter().chain(section)
+        let alt_text = (self.set.contains_key("altText") && kind.holds_text())
+            .then_some(("altText", "must not be set on a node that is not an image or video"));
+        content.into_iter().chain(section).chain(alt_text)
     }
 
     /// Merges it into a node, key by key. `section` is the Section that [`Home::Join`] names.
@@ -152,6 +155,7 @@ fn read(key: &str, value: Value) -> Result<Entry, String> {
         "content" => |value| text(value, CONTENT_MAX),
         "prompt" | "negativePrompt" => |value| text(value, PROMPT_MAX),
         "model" => |value| text(value, MODEL_MAX),
+        "altText" => |value| text(value, ALT_TEXT_MAX),
         "size" | "quality" | "aspectRatio" => |value| text(value, WORD_MAX),
         "count" => |value| integer(value, 1, COUNT_MAX),
         "durationSeconds" => |value| integer(value, 1, DURATION_SECONDS_MAX),
@@ -297,6 +301,7 @@ mod tests {
             ("prompt", 8_000),
             ("negativePrompt", 8_000),
             ("model", 650),
+            ("altText", 1000),
             ("size", 80),
             ("quality", 80),
             ("aspectRatio", 80),

@@ -20,6 +20,8 @@ const OUTLINE_MAX: usize = 64 * 1024;
 const LAST_LINE: usize = 128;
 /// Characters of a node's text that are shown.
 const EXCERPT: usize = 60;
+/// Characters of an alternative text that are shown.
+const ALT_EXCERPT: usize = 80;
 
 /// The outline: Sections with their members, then all other nodes, each followed by its outgoing connections, all in
 /// order of creation. At most 64 KiB: the rest is omitted, and a last line says how much. With `connection_ids`, connections are
@@ -36,12 +38,13 @@ pub fn outline(canvas: &CanvasRecord, graph: &Graph, connection_ids: bool) -> St
     lines.push(
         0,
         &format!(
-            "{} {} revision {} ({}, {})",
+            "{} {} revision {} ({}, {}{})",
             canvas.handle,
             quoted(graph.title()),
             canvas.revision,
             counted(graph.node_count(), "node"),
             counted(graph.connection_count(), "connection"),
+            without_alt_text(graph),
         ),
     );
     for (depth, node) in order {
@@ -106,7 +109,10 @@ impl Lines<'_> {
             let _ = write!(line, " {status} (delete, or run again)");
         }
         if let Some(content) = node.content().filter(|content| !content.is_empty()) {
-            let _ = write!(line, ": {}", excerpt(content));
+            let _ = write!(line, ": {}", excerpt(content, EXCERPT));
+        }
+        if let Some(alt) = node.alt_text() {
+            let _ = write!(line, " alt {}", excerpt(alt, ALT_EXCERPT));
         }
         line
     }
@@ -139,8 +145,17 @@ impl Lines<'_> {
     }
 }
 
-fn excerpt(content: &str) -> String {
-    match content.char_indices().nth(EXCERPT) {
+/// How many of the pictures have no `altText`, unless all have one.
+fn without_alt_text(graph: &Graph) -> String {
+    let pictures = || graph.nodes().filter(|node| node.shows_picture());
+    match pictures().filter(|node| node.alt_text().is_none()).count() {
+        0 => String::new(),
+        missing => format!(", {missing} of {} without altText", counted(pictures().count(), "picture")),
+    }
+}
+
+fn excerpt(content: &str, max: usize) -> String {
+    match content.char_indices().nth(max) {
         Some((end, _)) => format!("{}...", quoted(&content[..end])),
         None => quoted(content),
     }
@@ -239,6 +254,26 @@ mod tests {
         };
         assert_eq!(showing("me").lines().nth(1), Some(r#"  #1 image a "a" 0,2 320x320 shows p"#));
         assert_eq!(showing("other").lines().nth(1), Some(r#"  #1 image a "a" 0,2 320x320 shows asset:other:p"#));
+    }
+
+    #[test]
+    fn pictures_have_their_alternative_text_and_the_head_counts_those_without() {
+        let shown = |id: &str, alt: Option<&str>| {
+            let mut node = Node { asset: Some(asset("p")), ..image(id) };
+            node.metadata.alt_text = alt.map(str::to_owned);
+            node
+        };
+        let long = "ü".repeat(ALT_EXCERPT);
+        let nodes = vec![shown("a", Some(&long)), shown("b", Some("")), shown("c", None), image("slot"), text("t")];
+        let outline = of("", nodes, vec![]);
+        let lines: Vec<&str> = outline.lines().collect();
+        assert!(lines[0].ends_with(" (5 nodes, 0 connections, 1 of 3 pictures without altText)"), "{}", lines[0]);
+        assert!(lines[1].ends_with(&format!(" shows p alt {}", quoted(&long))), "{}", lines[1]);
+        assert!(lines[2].ends_with(" shows p alt \"\"") && lines[3].ends_with(" shows p"), "{outline}");
+        let cut = of("", vec![shown("a", Some(&format!("{long}x")))], vec![]);
+        assert!(cut.ends_with(&format!(" alt {}...\n", quoted(&long))), "{cut}");
+        assert!(cut.starts_with("canvas:me:c \"\" revision r7 (1 node, 0 connections)\n"), "{cut}");
+        assert!(of("", vec![shown("c", None)], vec![]).contains(", 1 of 1 picture without altText)"));
     }
 
     #[test]

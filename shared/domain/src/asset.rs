@@ -122,6 +122,8 @@ named! {
     OriginalReason {
         /// Private metadata was removed from the file that is served.
         PrivateMetadata = "private-metadata",
+        /// It has a format that is converted.
+        Converted = "converted",
     }
 }
 
@@ -191,6 +193,8 @@ pub struct AssetRecord {
     pub original: Option<OriginalFile>,
     /// Of an asset of kind `video`.
     pub video: Option<VideoDetails>,
+    /// It has more than one frame.
+    pub is_animated: bool,
     /// When it was stored.
     pub created_at: Timestamp,
     /// When it last changed.
@@ -306,6 +310,10 @@ pub struct Asset {
     pub metadata_removed: Vec<Name<MetadataClass>>,
     /// The file as it came. Only the owner of the asset sees it.
     pub original: Option<Original>,
+    /// `true` if the file has more than one frame. Work, renditions and renders use the first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    pub animated: bool,
 }
 
 /// One asset.
@@ -370,6 +378,7 @@ impl AssetRecord {
                 bytes,
                 reason: reason.into(),
             }),
+            animated: self.is_animated,
         }
     }
 }

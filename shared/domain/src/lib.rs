@@ -6,6 +6,7 @@
 
 pub mod account;
 pub mod action;
+pub mod alt;
 pub mod asset;
 pub mod campaign;
 pub mod canvas;

@@ -41,6 +41,9 @@ pub struct WritableMetadata {
     #[serde(flatten)]
     #[schema(ignore)]
     pub others: Map<String, Value>,
+    /// What the picture shows, for those who cannot see it. Empty if it is decorative. Only on `image` and `video` nodes.
+    #[schema(max_length = 1000)]
+    pub alt_text: Option<String>,
     /// Aspect ratio of results.
     #[schema(max_length = 80)]
     pub aspect_ratio: Option<String>,
@@ -384,7 +387,7 @@ mod tests {
             let text = text.replace(r#""selected""#, &serde_json::json!(crate::import::Evidence::ALL[0]).to_string());
             assert_eq!(rewritten::<ServerMetadata>(&text), text);
         }
-        let text = r##"{"aspectRatio":"1:1","collapsed":true,"color":"#00ffAA","content":"c","count":1,"custom":{"b":[1e300,null],"c":{"a":"ü"}},"durationSeconds":2,"fontSize":12.5,"locked":false,"model":"m","negativePrompt":"n","prompt":"p","quality":"q","section":true,"sectionId":"s","size":"z","tags":["t"],"textAlign":"left","zIndex":-3}"##;
+        let text = r##"{"altText":"a","aspectRatio":"1:1","collapsed":true,"color":"#00ffAA","content":"c","count":1,"custom":{"b":[1e300,null],"c":{"a":"ü"}},"durationSeconds":2,"fontSize":12.5,"locked":false,"model":"m","negativePrompt":"n","prompt":"p","quality":"q","section":true,"sectionId":"s","size":"z","tags":["t"],"textAlign":"left","zIndex":-3}"##;
         assert_eq!(rewritten::<WritableMetadata>(text), text);
     }
 

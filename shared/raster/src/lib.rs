@@ -16,6 +16,8 @@
 //! image-worker needs the pixels. Both must agree on the exact size of an image, so both use this
 //! crate.
 
+pub mod animation;
+pub mod avif;
 pub mod crop;
 pub mod decode;
 pub mod document;

@@ -33,7 +33,12 @@ async fn a_canvas_is_made_changed_shown_and_listed() {
     let connected = shell.run(&["connect", &brief, &other, "--on", &canvas]).await.expect(0);
     let connection =
         connected.stdout.split_whitespace().find(|word| word.starts_with("connection:")).expect("a handle").to_owned();
+    let shown = shell.run(&["node", "add", "video", "--alt", "A wave breaks", "--on", &canvas]).await.expect(0);
+    let video = shown.stdout.split_whitespace().find(|word| word.starts_with("node:")).expect("a handle").to_owned();
+    shell.run(&["node", "set", &video, "--alt", "", "--on", &canvas]).await.expect(0);
     let outline = shell.run(&["show", &canvas]).await.expect(0).stdout;
+    assert!(outline.contains(r#" alt """#), "{outline}");
+    shell.run(&["node", "rm", &video, "--on", &canvas]).await.expect(0);
     assert!(outline.contains("New brief") && outline.contains("1 connection"), "{outline}");
     shell.run(&["disconnect", &connection, "--on", &canvas]).await.expect(0);
     shell.run(&["node", "rm", &brief, &other, "--on", &canvas]).await.expect(0);

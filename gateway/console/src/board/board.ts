@@ -103,6 +103,14 @@ const NUDGE_REST = 400;
 /** The longest title and text that the service takes, in characters. */
 export const MOST_TITLE = 160;
 export const MOST_TEXT = 24_000;
+export const MOST_ALT_TEXT = 1000;
+
+/** The texts of a node that people write. */
+const WRITTEN = {
+  title: { name: "title", label: "Rename a node" },
+  content: { name: "metadata.content", label: "Edit a text" },
+  altText: { name: "metadata.altText", label: "Describe a picture" },
+} as const;
 
 const count = (number: number, noun: string) => (number === 1 ? noun : `${number} ${noun}s`);
 
@@ -451,11 +459,10 @@ export class Board {
   }
 
   /** Writes what was typed. `was` is the text that it was typed on, `session` the time since editing began. */
-  write(id: string, field: "content" | "title", text: string, was: string, session: string): void {
-    const name = field === "content" ? "metadata.content" : "title";
-    const value = (one: string) => (field === "content" ? one || null : one);
+  write(id: string, field: keyof typeof WRITTEN, text: string, was: string, session: string): void {
+    const { name, label } = WRITTEN[field];
+    const value = (one: string) => (field === "title" ? one : one || null);
     if (text === was) return;
-    const label = field === "content" ? "Edit a text" : "Rename a node";
     this.engine.perform(label, [{ do: "update", on: "node", id, set: { [name]: value(text) }, was: { [name]: value(was) } }], { merge: session });
   }
 

@@ -72,6 +72,7 @@ const METADATA: Record<(typeof WRITABLE)[number], (value: unknown) => boolean> =
   collapsed: isFlag,
   zIndex: Number.isSafeInteger,
   tags: (value) => Array.isArray(value) && value.every(isText),
+  altText: isText,
   custom: (value) => typeof value === "object" && value !== null && !Array.isArray(value),
 };
 

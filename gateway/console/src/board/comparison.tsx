@@ -34,10 +34,10 @@ export function ActionPreview({ action, entries, asset }: { action: Action; entr
     <figure className={`${styles.figure} ${styles.preview}`}>
       <div className={styles.stage}>
         <div className={styles.result} style={{ aspectRatio: `${size.width} / ${size.height}`, width: `min(100%, ${(200 * size.width) / size.height}px)`, ...(background && { background }) }}>
-          {isBlurred && <img className={styles.blurred} src={url} alt="" />}
+          {isBlurred && <img className={styles.blurred} src={url} alt="" aria-hidden="true" />}
           <img
             src={url}
-            alt=""
+            alt="About what the Action makes"
             style={{
               left: percent(image.x, size.width),
               top: percent(image.y, size.height),

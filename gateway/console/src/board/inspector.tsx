@@ -2,6 +2,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { Link } from "wouter";
+import { altOf } from "../alt.ts";
 import { type Action, api, fileUrl, type Parameter } from "../api.ts";
 import { ElementForm } from "../elements/form.tsx";
 import { Problem } from "../errors.ts";
@@ -17,7 +18,7 @@ import { Button, Failure, messageOf, Waiting } from "../ui/parts.tsx";
 import { QueueHint } from "../ui/queues.tsx";
 import { isActive, isOver, nameOf, stateOf, statusOf, videoUrl } from "../work.ts";
 import { attemptAt } from "./attempts.ts";
-import type { Board } from "./board.ts";
+import { type Board, MOST_ALT_TEXT } from "./board.ts";
 import { useFailure } from "./failure.ts";
 import { priceOf } from "./fields.tsx";
 import { type NodeVideo, videoOf } from "./videos.ts";
@@ -156,8 +157,51 @@ function Properties({ board, node }: { board: Board; node: Node }) {
           <Field key={side} label={label} type="number" value={String(box[side])} apply={(text) => resize(side, text)} />
         ))}
       </div>
+      {isPicture(node) && <AltText board={board} node={node} />}
       <Content node={node} />
     </section>
+  );
+}
+
+const isPicture = ({ type }: Node): boolean => type === "image" || type === "video";
+
+/** What a picture shows, for those who cannot see it. */
+function AltText({ board, node }: { board: Board; node: Node }) {
+  const { altText } = node.metadata;
+  const isDecorative = altText === "";
+  const draft = useDraft(altText ?? "", (text, was) => board.write(node.id, "altText", text.slice(0, MOST_ALT_TEXT), was, board.newId()));
+  return (
+    <>
+      <label className={styles.field}>
+        <span>Description, for those who cannot see it</span>
+        <textarea
+          rows={2}
+          dir="auto"
+          maxLength={MOST_ALT_TEXT}
+          disabled={isDecorative}
+          placeholder={isDecorative ? "" : altOf(node)}
+          value={draft.text}
+          onChange={({ target }) => draft.type(target.value)}
+          onBlur={draft.end}
+          onKeyDown={(event) => {
+            if (event.key !== "Escape" || !draft.isTyped) return;
+            event.stopPropagation();
+            draft.cancel();
+          }}
+        />
+      </label>
+      <label className={styles.decorative}>
+        <input
+          type="checkbox"
+          checked={isDecorative}
+          onChange={({ target }) => {
+            draft.cancel();
+            board.setFields("Describe a picture", [node], { "metadata.altText": target.checked ? "" : null });
+          }}
+        />
+        <span>It is decorative: it says nothing</span>
+      </label>
+    </>
   );
 }
 
@@ -175,6 +219,7 @@ function Facts({ node }: { node: Node }) {
       <p className={styles.hint}>
         {Math.round(width)} × {Math.round(height)} at {Math.round(position.x)}, {Math.round(position.y)}
       </p>
+      {isPicture(node) && metadata.altText && <p dir="auto">{metadata.altText}</p>}
       <Content node={node} />
     </section>
   );

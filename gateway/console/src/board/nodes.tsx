@@ -1,6 +1,7 @@
 /** The nodes of the board, as React Flow renders them. */
 import { Handle, type Node as FlowNode, type NodeProps, NodeResizer, Position } from "@xyflow/react";
 import { memo, type ReactNode, useContext, useState } from "react";
+import { altOf } from "../alt.ts";
 import { SessionContext } from "../session.ts";
 import { isSection, type Node } from "../sync/graph.ts";
 import { Icon } from "../ui/parts.tsx";
@@ -111,7 +112,8 @@ function ImageArea({ node }: { node: Node }) {
   const account = useContext(SessionContext)?.account.id;
   const isOwn = node.asset?.startsWith(`asset:${account}:`);
   const { url, hasFailed } = useImage(node.asset, node.width * detail);
-  if (url !== undefined) return <img className={styles.image} src={url} alt="" decoding="async" draggable={false} />;
+  const alt = altOf(node);
+  if (url !== undefined) return <img className={styles.image} src={url} alt={alt} aria-hidden={alt === ""} decoding="async" draggable={false} />;
   return (
     <div className={styles.slot}>
       <Icon name="image" size={28} />

@@ -2,6 +2,7 @@
 import { type ReactNode, useEffect, useRef, useSyncExternalStore } from "react";
 import { keyNames } from "../ui/keys.ts";
 import { Button, Icon } from "../ui/parts.tsx";
+import { ACCEPTED } from "../uploads.ts";
 import type { Board, Ui } from "./board.ts";
 import { CHOOSE_FILES, type Command, COMMANDS, isPossible } from "./commands.ts";
 import styles from "./editor.module.css";
@@ -65,7 +66,7 @@ function FileInput({ onFiles }: { onFiles: (files: File[]) => void }) {
       type="file"
       multiple
       hidden
-      accept="image/png,image/jpeg,image/webp,image/gif"
+      accept={ACCEPTED}
       aria-label="Images to upload"
       onChange={(event) => {
         onFiles([...(event.target.files ?? [])]);

@@ -44,7 +44,7 @@ export function bodiesOf(batches: readonly Batch[], real: (id: string) => string
   return bodies;
 }
 
-const FIELDS: Record<string, string> = { title: "title", "metadata.content": "text", "metadata.prompt": "prompt" };
+const FIELDS: Record<string, string> = { title: "title", "metadata.content": "text", "metadata.prompt": "prompt", "metadata.altText": "description" };
 
 /** What a conflict is about. */
 export function subjectOf(graph: Graph | undefined, { on, id, field }: OpenConflict): string {

@@ -2,6 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useContext, useEffect, useEffectEvent, useRef, useState } from "react";
 import { flushSync } from "react-dom";
+import { altOf } from "../alt.ts";
 import { fileUrl } from "../api.ts";
 import { assets } from "../assets.ts";
 import { Problem } from "../errors.ts";
@@ -58,7 +59,7 @@ export function StoredVideo({ node, asset, pixels }: { node: Node; asset: string
     );
   }
   if (!data) return <div className={styles.slot} />;
-  return <Player key={asset} source={fileUrl(asset)} title={node.title} {...(hasPoster && { poster: url ?? "" })} />;
+  return <Player key={asset} source={fileUrl(asset)} title={node.title} alt={altOf(node)} {...(hasPoster && { poster: url ?? "" })} />;
 }
 
 /** What is known of an asset. */
@@ -81,7 +82,7 @@ export function VideoArea({ node, video, others }: { node: Node; video: NodeVide
       </div>
     );
   }
-  if (found.state === "ready") return <Player key={video.job} source={videoUrl(video.job)} title={node.title} />;
+  if (found.state === "ready") return <Player key={video.job} source={videoUrl(video.job)} title={node.title} alt={altOf(node)} />;
   const { status = "", progress = 0, failure } = found.job ?? {};
   return (
     <div className={styles.slot} data-status={found.state === "making" ? "making" : status}>
@@ -119,12 +120,14 @@ interface PlayerProps {
   /** The address of the video. */
   source: string;
   title: string;
+  /** What the video shows. */
+  alt: string;
   /** The address of its poster, empty while it is loaded. Without one, the first frame is read from the video. */
   poster?: string;
 }
 
 /** The poster, and the video once it is played: until then it costs no connection. */
-function Player({ source, title, poster }: PlayerProps) {
+function Player({ source, title, alt, poster }: PlayerProps) {
   const [isOpen, setIsOpen] = useState(false);
   const [first, setFirst] = useState<string>();
   const hasPoster = poster !== undefined;
@@ -145,7 +148,7 @@ function Player({ source, title, poster }: PlayerProps) {
   if (isOpen) return <VideoPlayer source={source} title={title} isPlaying className={`nodrag nowheel ${styles.video}`} close={close} />;
   return (
     <div className={styles.frame}>
-      {frame !== undefined && frame !== "" && <img src={frame} alt="" draggable={false} />}
+      {frame !== undefined && frame !== "" && <img src={frame} alt={alt} aria-hidden={alt === ""} draggable={false} />}
       <button ref={button} type="button" className={`nodrag ${styles.play}`} aria-label={`Play ${title || "the video"}`} onClick={() => setIsOpen(true)}>
         <Icon name="play" size={24} />
       </button>

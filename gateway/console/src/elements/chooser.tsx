@@ -25,7 +25,7 @@ export function ElementChooser({ chosen, set }: Props) {
         <ul className={styles.chips}>
           {chosen.map((element) => (
             <li key={element.id}>
-              {element.sourceAssetIds[0] !== undefined && <Thumb asset={sourceOf(element.ownerUid, element.sourceAssetIds[0])} pixels={64} />}
+              {element.sourceAssetIds[0] !== undefined && <Thumb asset={sourceOf(element.ownerUid, element.sourceAssetIds[0])} alt={`First image of ${element.name}`} pixels={64} />}
               <bdi>{element.name}</bdi>
               <small>v{element.version}</small>
               <button

@@ -106,7 +106,7 @@ export function ElementForm({ element, images = NONE, done, close }: Props) {
           <ul className={styles.sources}>
             {sources.map((id, index) => (
               <li key={id}>
-                <Thumb asset={sourceOf(owner, id)} pixels={128} />
+                <Thumb asset={sourceOf(owner, id)} alt={`Source image ${index + 1}`} pixels={128} />
                 <button
                   type="button"
                   aria-label={`Remove source image ${index + 1}`}

@@ -10,8 +10,8 @@ export function Preview({ ownerUid, sourceAssetIds, guidelines }: { ownerUid: st
   const shown = sourceAssetIds.slice(0, 4);
   return (
     <div className={styles.preview} data-images={shown.length}>
-      {shown.map((id) => (
-        <Thumb key={id} asset={sourceOf(ownerUid, id)} pixels={shown.length === 1 ? 512 : 256} />
+      {shown.map((id, index) => (
+        <Thumb key={id} asset={sourceOf(ownerUid, id)} alt={`Source image ${index + 1}`} pixels={shown.length === 1 ? 512 : 256} />
       ))}
       {shown.length === 0 && <p dir="auto">{guidelines}</p>}
     </div>

@@ -3,10 +3,12 @@ import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { useRef, useState } from "react";
 import { answer, CONTRACT, contract, send } from "../api.ts";
 import type { components } from "../contract.ts";
+import { isHeic, jpegOf } from "../heic.ts";
 import { retryUntilAnswered } from "../retry.ts";
 import { useSession } from "../session.ts";
 import { Modal } from "../ui/dialog.tsx";
 import { Button, Failure, Icon, Notice, Waiting } from "../ui/parts.tsx";
+import { ACCEPTED } from "../uploads.ts";
 import { isEditable, isOwned, useCanvases } from "./canvases.ts";
 import styles from "./library.module.css";
 import { Thumb } from "./thumb.tsx";
@@ -29,10 +31,10 @@ interface Props {
 }
 
 const NOTHING: string[] = [];
-const TYPES = "image/png,image/jpeg,image/webp,image/gif";
 
 /** Stores an image without a canvas. */
-async function upload(file: File): Promise<Asset> {
+async function upload(chosen: File): Promise<Asset> {
+  const file = isHeic(chosen) ? await jpegOf(chosen) : chosen;
   const headers = { "Content-Type": file.type, "Idempotency-Key": crypto.randomUUID(), "X-Service-File-Name": encodeURIComponent(file.name) };
   const response = await retryUntilAnswered(() => send(new Request(`${CONTRACT}/assets`, { method: "POST", headers, body: file })));
   return ((await response.json()) as { asset: Asset }).asset;
@@ -101,7 +103,7 @@ export function Picker({ title, canvas = "", isOwn = false, chosen = NOTHING, mo
               ref={files}
               hidden
               type="file"
-              accept={TYPES}
+              accept={ACCEPTED}
               aria-label="Image to upload"
               onChange={({ target }) => {
                 void add(target.files?.[0]);
@@ -135,7 +137,7 @@ export function Picker({ title, canvas = "", isOwn = false, chosen = NOTHING, mo
             return (
               <li key={asset.handle}>
                 <button type="button" aria-pressed={most > 1 ? isChosen : undefined} disabled={most > 1 && !isChosen && chosen.length >= most} onClick={() => take(asset)}>
-                  <Thumb asset={asset.handle} />
+                  <Thumb asset={asset.handle} alt={asset.name} />
                   <bdi>{asset.name}</bdi>
                   {isChosen && (
                     <span className={styles.tick}>

@@ -227,7 +227,7 @@ function PortField({ id, port, isOptional, isHeld, value, problem, canvas, texts
       )}
       {chosen ? (
         <div className={styles.chosen}>
-          {chosen.asset === undefined ? <Icon name="text" size={16} /> : <Thumb asset={chosen.asset} pixels={96} />}
+          {chosen.asset === undefined ? <Icon name="text" size={16} /> : <Thumb asset={chosen.asset} alt={chosen.title || port.label} pixels={96} />}
           <bdi>{chosen.title}</bdi>
           <Button id={id} look="quiet" className={styles.small} aria-label={`Take ${chosen.title} out of ${port.label}`} onClick={() => (set({ text: "" }), focusLater())}>
             <Icon name="close" size={16} />

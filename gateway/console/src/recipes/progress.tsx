@@ -107,7 +107,7 @@ function Step({ output: { label, type, status, standIn, value, assetId, failure 
       )}
       {assetId !== undefined && (
         <span className={styles.image}>
-          <Thumb asset={assetId} pixels={640} />
+          <Thumb asset={assetId} alt={`Output ${label}`} pixels={640} />
         </span>
       )}
       {failure && <Reason failure={failure} />}

@@ -79,7 +79,7 @@ function Tile({ item: { asset, canvas }, isSmall, action, choose, drag }: { item
     <li className={styles.tile}>
       <button type="button" draggable={drag !== undefined} onDragStart={drag && ((event) => drag(asset, event))} onClick={() => choose(asset)}>
         <span className="unseen">{action} </span>
-        <Thumbnail asset={asset} pixels={isSmall ? 128 : 240} />
+        <Thumbnail asset={asset} alt={name} pixels={isSmall ? 128 : 240} />
         <span className={styles.name} dir="auto" title={name}>
           {name}
         </span>
@@ -95,7 +95,7 @@ function Tile({ item: { asset, canvas }, isSmall, action, choose, drag }: { item
 }
 
 /** A small image of an asset, or of the poster of a video, once it is near the screen. */
-export function Thumbnail({ asset, pixels }: { asset: Pick<Asset, "handle"> & Partial<Pick<Asset, "kind" | "previewUrl">>; pixels: number }) {
+export function Thumbnail({ asset, alt, pixels }: { asset: Pick<Asset, "handle"> & Partial<Pick<Asset, "kind" | "previewUrl">>; alt: string; pixels: number }) {
   const isVideo = asset.kind === "video";
   const hasImage = !isVideo || asset.previewUrl !== undefined;
   const [frame, setFrame] = useState<HTMLElement | null>(null);
@@ -104,7 +104,7 @@ export function Thumbnail({ asset, pixels }: { asset: Pick<Asset, "handle"> & Pa
   return (
     <span ref={setFrame} className={styles.frame} data-state={url ? "drawn" : hasFailed || !hasImage ? "failed" : "waiting"}>
       {url ? (
-        <img src={url} alt="" decoding="async" draggable={false} />
+        <img src={url} alt={alt} decoding="async" draggable={false} />
       ) : (
         (hasFailed || !hasImage) && (
           <>

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "react";
 import { Link } from "wouter";
 import { showPath } from "../address.ts";
 import { fileUrl } from "../api.ts";
-import { type Asset, assets, formatOf, shownBy, type Usage } from "../assets.ts";
+import { type Asset, assets, formatOf, removedOf, shownBy, type Usage } from "../assets.ts";
 import { useImage } from "../board/images.ts";
 import { Problem } from "../errors.ts";
 import { bytes, count } from "../format.ts";
@@ -48,6 +48,7 @@ function Preview({ asset, removed }: { asset: Asset; removed: (asset: Asset) => 
   const isVideo = asset.kind === "video";
   const { url, hasFailed } = useImage(isVideo ? undefined : asset.handle, 1024);
   const isOwn = asset.ownerUid === account.id;
+  const cleaned = removedOf([asset]);
   return (
     <div className={styles.preview}>
       <div className={styles.image}>
@@ -68,8 +69,15 @@ function Preview({ asset, removed }: { asset: Asset; removed: (asset: Asset) => 
             <dt>File</dt>
             <dd>
               {formatOf(asset.mimeType)}, {bytes(asset.bytes)}
+              {asset.animated && ", animated"}
             </dd>
           </div>
+          {cleaned !== undefined && (
+            <div>
+              <dt>Removed</dt>
+              <dd>{cleaned}</dd>
+            </div>
+          )}
           <div>
             <dt>Handle</dt>
             <dd>
@@ -83,6 +91,12 @@ function Preview({ asset, removed }: { asset: Asset; removed: (asset: Asset) => 
             <Icon name="download" size={16} />
             Download
           </a>
+          {asset.original && (
+            <a className={`${parts.button} ${parts.plain}`} href={`${fileUrl(asset.handle)}?original=true`} download>
+              <Icon name="download" size={16} />
+              Original, {bytes(asset.original.bytes)}
+            </a>
+          )}
           {isOwn && session.kind === "full" && <Button onClick={() => setIsDeleting(true)}>Delete…</Button>}
         </div>
         {isOwn && session.kind === "narrow" && (

@@ -9,7 +9,7 @@ import parts from "../ui/parts.module.css";
 import { Search } from "../ui/search.tsx";
 import { Shell } from "../ui/shell.tsx";
 import { UploadList } from "../ui/upload-list.tsx";
-import { IMAGE_TYPES, refusalOf, Uploads, uploadsTo } from "../uploads.ts";
+import { ACCEPTED, refusalOf, Uploads, uploadsTo } from "../uploads.ts";
 import { AssetGrid, ASSETS } from "./asset-grid.tsx";
 import { AssetPreview } from "./asset-preview.tsx";
 import styles from "./assets.module.css";
@@ -125,7 +125,7 @@ function UploadButton({ add }: { add: (files: File[]) => void }) {
         type="file"
         multiple
         hidden
-        accept={IMAGE_TYPES.join(",")}
+        accept={ACCEPTED}
         aria-label="Images to upload"
         onChange={({ target }) => {
           add([...(target.files ?? [])]);

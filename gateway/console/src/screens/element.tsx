@@ -105,9 +105,9 @@ function Details({ element }: { element: Element }) {
             <h2>Source images</h2>
             {sourceAssetIds.length === 0 && <p className={sheet.hint}>None. The guidelines alone guide the results.</p>}
             <ul className={styles.images}>
-              {sourceAssetIds.map((source) => (
+              {sourceAssetIds.map((source, index) => (
                 <li key={source} data-missing={sourceHealth.unavailableSourceAssetIds.includes(source)}>
-                  <Thumb asset={sourceOf(ownerUid, source)} pixels={384} />
+                  <Thumb asset={sourceOf(ownerUid, source)} alt={`Source image ${index + 1}`} pixels={384} />
                 </li>
               ))}
             </ul>
@@ -201,9 +201,9 @@ function Versions({ element: { id, version }, canChange, use }: VersionsProps) {
               </div>
               {one.guidelines && <p dir="auto">{one.guidelines}</p>}
               <ul className={styles.strip}>
-                {one.sourceAssetIds.map((source) => (
+                {one.sourceAssetIds.map((source, index) => (
                   <li key={source}>
-                    <Thumb asset={sourceOf(one.ownerUid, source)} pixels={96} />
+                    <Thumb asset={sourceOf(one.ownerUid, source)} alt={`Source image ${index + 1} of version ${one.version}`} pixels={96} />
                   </li>
                 ))}
               </ul>

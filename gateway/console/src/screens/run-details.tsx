@@ -72,9 +72,9 @@ function Outputs({ data }: { data: Work }) {
   const missing = targets.length - images.length;
   return (
     <ul className={styles.outputs} aria-label="Outputs">
-      {images.map(({ assetId, nodeId, width, height }) => (
+      {images.map(({ assetId, nodeId, width, height }, index) => (
         <li key={assetId}>
-          <Output canvasId={canvasId} node={nodeId} asset={assetId} />
+          <Output canvasId={canvasId} node={nodeId} asset={assetId} alt={`Output ${index + 1}`} />
           <span className={styles.size}>
             {width} × {height}
           </span>
@@ -85,8 +85,8 @@ function Outputs({ data }: { data: Work }) {
   );
 }
 
-function Output({ canvasId, node, asset }: { canvasId: string | undefined; node: string; asset: string }) {
-  const image = <Thumbnail asset={{ handle: asset }} pixels={160} />;
+function Output({ canvasId, node, asset, alt }: { canvasId: string | undefined; node: string; asset: string; alt: string }) {
+  const image = <Thumbnail asset={{ handle: asset }} alt={alt} pixels={160} />;
   if (canvasId === undefined) return image;
   return (
     <Link href={showPath(canvasOf(canvasId), [node])} aria-label="Show the output on its canvas">
@@ -120,7 +120,7 @@ function Steps({ run }: { run: RecipeRun }) {
             <span data-status={status}>{statusOf(status)}</span>
             {startedAt && completedAt && <span>{lasted(Date.parse(completedAt) - Date.parse(startedAt))}</span>}
           </p>
-          {assetId && <Output canvasId={run.canvasHandle} node={nodeHandle} asset={assetId} />}
+          {assetId && <Output canvasId={run.canvasHandle} node={nodeHandle} asset={assetId} alt={`Output ${label}`} />}
           {value && (
             <blockquote className={styles.text} dir="auto">
               {value}

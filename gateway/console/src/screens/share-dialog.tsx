@@ -2,6 +2,7 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type SubmitEvent, useRef, useState } from "react";
 import type { CanvasSummary } from "../api.ts";
+import { assets, removedOf } from "../assets.ts";
 import { Problem } from "../errors.ts";
 import { type CanvasName, type Member, type MemberRole, person } from "../person.ts";
 import { useSession } from "../session.ts";
@@ -60,8 +61,28 @@ function Members({ canvas }: { canvas: SharedCanvas }) {
           ))}
         </ul>
       )}
+      <Removed canvas={canvas} />
       <p className={styles.lead}>Agents of a member have the access of that member. A role that you take away ends at once, for open pages and for agents.</p>
     </div>
+  );
+}
+
+/** What members do not get of the images of the canvas. */
+function Removed({ canvas: { ownerUid, id } }: { canvas: SharedCanvas }) {
+  const { session } = useSession();
+  const handle = `canvas:${ownerUid}:${id}` as const;
+  const { data } = useQuery({
+    queryKey: ["removed", handle],
+    queryFn: ({ signal }) => assets.list(handle, { canvas: handle }, signal),
+    enabled: session.scopes.includes("asset:read"),
+  });
+  const found = data?.items.map(({ asset }) => asset) ?? [];
+  const removed = removedOf(found);
+  if (removed === undefined) return null;
+  return (
+    <p className={styles.lead}>
+      Members get the images of this canvas without private metadata: {removed}.{found.some(({ original }) => original) && " You alone can download the files as they were."}
+    </p>
   );
 }
 

@@ -35,19 +35,20 @@ export interface Conflict {
 }
 
 /** Fields that people write. For all others, the last writer wins. */
-const TEXTS = new Set(["title", "metadata.content", "metadata.prompt"]);
+const TEXTS = new Set(["title", "metadata.content", "metadata.prompt", "metadata.altText"]);
 /** How long each of them may be, in characters, and what is put between two that are joined. */
 const JOINED: Record<string, { most: number; between: string }> = {
   title: { most: 160, between: " / " },
   "metadata.content": { most: 24_000, between: "\n\n" },
   "metadata.prompt": { most: 8000, between: "\n\n" },
+  "metadata.altText": { most: 1000, between: " / " },
 };
 /** What a person would miss of a node that is deleted. */
-const WORK = ["title", "asset", "metadata.content", "metadata.prompt"];
+const WORK = ["title", "asset", "metadata.content", "metadata.prompt", "metadata.altText"];
 const MEMBERS = ["title", "type", "position", "width", "height"];
 export const WRITABLE = [
   "content", "prompt", "negativePrompt", "model", "size", "quality", "aspectRatio", "count", "durationSeconds", "color", "fontSize",
-  "textAlign", "section", "sectionId", "locked", "collapsed", "zIndex", "tags", "custom",
+  "textAlign", "section", "sectionId", "locked", "collapsed", "zIndex", "tags", "custom", "altText",
 ] as const; // prettier-ignore
 /** The fields that show whether a node is still as it was made. Its Section is looked at by itself: it may have been deleted. */
 const STATE = [...WORK, "position", "width", "height", "metadata.job", ...WRITABLE.filter((key) => key !== "sectionId").map((key) => `metadata.${key}`)];

@@ -1,4 +1,5 @@
 /** Uploads that are under way or have failed. */
+import { removedOf } from "../assets.ts";
 import { count } from "../format.ts";
 import { isRepeatable, type Upload, type Uploads } from "../uploads.ts";
 import { Button, Icon } from "./parts.tsx";
@@ -13,11 +14,24 @@ interface Props {
 
 export function UploadList({ uploads, list, dismissed }: Props) {
   if (list.length === 0) return null;
+  const open = list.filter(({ stored }) => !stored);
+  const cleaned = list.flatMap(({ key, stored }) => (stored ? [{ key, stored }] : []));
+  const removed = removedOf(cleaned.map(({ stored }) => stored));
   return (
     <section className={styles.card} aria-label="Uploads">
       <h3>{count(list.length, "upload")}</h3>
+      {removed !== undefined && (
+        <p className={styles.removed} role="status">
+          <span>
+            {count(cleaned.length, "image")} stored without private metadata: {removed}.{cleaned.some(({ stored }) => stored.original) && " The file as it was is kept for you alone."}
+          </span>
+          <Button look="quiet" aria-label="Dismiss what was removed" onClick={() => uploads.dismiss(...cleaned.map(({ key }) => key))}>
+            <Icon name="close" size={14} />
+          </Button>
+        </p>
+      )}
       <ul>
-        {list.map(({ key, name, progress, problem }) => (
+        {open.map(({ key, name, progress, problem }) => (
           <li key={key} className={styles.upload}>
             <span dir="auto">{name}</span>
             {problem ? (

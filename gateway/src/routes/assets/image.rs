@@ -13,7 +13,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::observe::Trace;
 use crate::problem::{Problem, Result};
-use crate::rendition::{Rendition, rendition};
+use crate::rendition::{Rendition, WAIT, rendition};
 use crate::state::App;
 use crate::stored::{self, Selection, Served};
 
@@ -62,7 +62,7 @@ pub async fn serve(
 ) -> Result {
     let rendition = match width {
         None => None,
-        Some(width) => Some(rendition(app, asset.blob_key, width, &asset.owner, trace).await?),
+        Some(width) => Some(rendition(app, (asset.blob_key, width), &asset.owner, trace, WAIT).await?),
     };
     let (key, sha256, media_type) = match &rendition {
         None => (asset.blob_key, &asset.sha256, &asset.mime_type),

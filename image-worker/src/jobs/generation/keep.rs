@@ -87,6 +87,9 @@ impl Run<'_> {
         }
         let worker = &self.task_run.generator.worker;
         let blob_key = worker.put(&made.content.content).await?;
+        if raster::animation::is_animated(&made.content.content.bytes) {
+            db::blobs::set_animated(&mut *worker.connection().await?, blob_key).await?;
+        }
         let index = usize::try_from(output.position).expect("positions begin at 0");
         let placement = Placement {
             node: self.request.targets[index].clone(),

@@ -273,6 +273,9 @@ impl<'a> ImportedContent<'a> {
             // Sizes are within the limits of images and uploads.
             let (width, height, bytes) = (size.width as i32, size.height as i32, *bytes as i64);
             let Some(blob_key) = db::blobs::adopt(conn, *blob_key, sha256, bytes).await? else { return Ok(None) };
+            if item.brought.is_animated {
+                db::blobs::set_animated(conn, blob_key).await?;
+            }
             let asset = NewAsset {
                 handle: AssetHandle { owner: canvas.handle.owner.clone(), id: item.asset.clone() },
                 canvas_key: Some(canvas.key),

@@ -20,9 +20,10 @@ use db::canvases::{NewActivity, WorkChange};
 use db::deliveries::NewEvent;
 use db::jobs::{JobCanvas, JobEnd, LockedJob};
 use db::{Error, PgConnection, Result};
+use domain::alt;
 use domain::canvas::ActivityType;
 use domain::event::Event;
-use domain::graph::Node;
+use domain::graph::{Node, NodeType};
 use domain::id::{JobId, NodeId};
 use domain::job::{JobDocument, JobOutcome, JobStatus, Output, Placement, Preview, Record, Request, StoredVideo};
 use domain::message::{Queue, ReadyTasks};
@@ -318,6 +319,7 @@ async fn write_ends(
 ) -> Result<Vec<Record>> {
     let outcome = |part: &mut Part<'_>| {
         let (canvas, decision) = (part.canvas(), &mut part.decision);
+        let nodes = &part.nodes;
         let (videos, images): (Vec<_>, Vec<_>) =
             decision.placements.iter().partition(|placement| placement.video.is_some());
         let of_job = |video: &VideoOutput| {
@@ -335,7 +337,7 @@ async fn write_ends(
             Some(StoredVideo { blob_key, bytes: made.bytes, asset: Some(asset), facts, poster: None })
         };
         JobOutcome {
-            images: canvas.into_iter().flat_map(|canvas| images.iter().map(|made| output(canvas, made))).collect(),
+            images: canvas.into_iter().flat_map(|canvas| images.iter().map(move |made| output(canvas, made, nodes))).collect(),
             video: decision.video.as_ref().and_then(of_job).or_else(|| canvas.and_then(of_canvas)),
             failure: decision.failure.take(),
             completion_review: part.review.take(),
@@ -366,8 +368,12 @@ async fn write_ends(
     Ok(records)
 }
 
-/// The output of a placement, as the record shows it.
-fn output(canvas: &JobCanvas, placement: &Placement) -> Output {
+/// The output of a placement, as the record shows it. `nodes` are the targets that are still there.
+fn output(canvas: &JobCanvas, placement: &Placement, nodes: &[Node]) -> Output {
+    let alt = match nodes.iter().find(|node| node.id == placement.node) {
+        Some(node) => node.alt().into_owned(),
+        None => alt::of_generated(NodeType::Image, placement.provenance.prompt.as_deref()).into_owned(),
+    };
     Output {
         asset: placement::asset(&canvas.owner, placement),
         node: placement.node.clone(),
@@ -376,6 +382,7 @@ fn output(canvas: &JobCanvas, placement: &Placement) -> Output {
         height: placement.height,
         bytes: placement.bytes,
         ai_generated: Some(AiGenerated::from_origin(placement.origin.map(Origin::service))),
+        alt: Some(alt),
     }
 }
 

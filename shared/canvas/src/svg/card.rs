@@ -86,10 +86,18 @@ pub(super) fn id(node: &NodeId, label: Option<usize>) -> String {
 /// A node in full detail with the attributes `id`, its text within `bytes`, and the position in the document at which its image is
 /// inserted, if it shows one.
 pub(super) fn full(out: &mut String, id: &str, look: &Look<'_>, frame: Frame, bytes: usize) -> Option<(usize, Area)> {
-    put!(out, "<g {id} transform=\"translate({} {})\">", Num(frame.x), Num(frame.y));
-    if !look.title.is_empty() {
+    let role = match look.alt.as_deref() {
+        None => "",
+        Some("") => " aria-hidden=\"true\"",
+        Some(_) => " role=\"img\"",
+    };
+    put!(out, "<g {id}{role} transform=\"translate({} {})\">", Num(frame.x), Num(frame.y));
+    let title = look.alt.as_deref().unwrap_or(look.title);
+    // A long one leaves room for the picture.
+    let title = &title[..title.floor_char_boundary(bytes / 4)];
+    if !title.is_empty() {
         out.push_str("<title>");
-        xml::escape(out, look.title);
+        xml::escape(out, title);
         out.push_str("</title>");
     }
     let at = Frame { x: 0.0, y: 0.0, ..frame };

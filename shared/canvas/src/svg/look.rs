@@ -1,5 +1,7 @@
 //! The appearance that a node's fields determine. No other part of the renderer reads metadata.
 
+use std::borrow::Cow;
+
 use domain::graph::{Node, NodeType};
 use domain::job::JobStatus;
 use domain::metadata::TextAlign;
@@ -79,6 +81,8 @@ pub(super) struct Look<'a> {
     pub kind: NodeType,
     pub section: bool,
     pub title: &'a str,
+    /// Alternative text of the picture that it shows.
+    pub alt: Option<Cow<'a, str>>,
     pub content: &'a str,
     pub prompt: &'a str,
     pub color: Option<Rgb>,
@@ -98,6 +102,7 @@ impl<'a> Look<'a> {
             kind: node.kind,
             section: node.is_section(),
             title: node.title.trim(),
+            alt: node.shows_picture().then(|| node.alt()),
             content: node.content().unwrap_or_default(),
             prompt: metadata.prompt.as_deref().unwrap_or_default(),
             color: metadata.color.as_deref().and_then(Rgb::parse),

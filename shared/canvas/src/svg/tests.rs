@@ -472,3 +472,39 @@ proptest! {
         prop_assert_eq!(document.contains("<image "), ready && nodes.iter().any(|node| node.asset.is_some() && node.kind == NodeType::Image));
     }
 }
+
+#[test]
+fn a_picture_has_its_alternative_text_and_a_decorative_one_is_hidden() {
+    let shown = |node: Node, metadata| draw(&[with(sized(showing(node), 320.0, 320.0), metadata)], &[]);
+    let group = |document: &str| {
+        let parsed = Document::parse(document).expect("well-formed");
+        let group = parsed.descendants().find(|node| node.attribute("id").is_some_and(|id| id.starts_with("node-")));
+        let group = group.expect("the node");
+        let title = group.children().find(|child| child.has_tag_name("title")).and_then(|title| title.text());
+        let attribute = |name| group.attribute(name).map(str::to_owned);
+        (attribute("role"), attribute("aria-hidden"), title.map(str::to_owned))
+    };
+    let written = |text: &str| Some(text.to_owned());
+    for node in [image("a"), video("a")] {
+        let document = shown(node.clone(), json!({"altText": "Boots <in> \"snow\""}));
+        assert_eq!(group(&document), (written("img"), None, written("Boots <in> \"snow\"")));
+        assert_eq!(group(&shown(node.clone(), json!({"altText": ""}))), (None, written("true"), None));
+        assert_eq!(group(&shown(node.clone(), json!({}))), (written("img"), None, Some(node.title)));
+    }
+    assert_eq!(group(&draw(&[image("a")], &[])), (None, None, written("a")), "an empty slot is no picture");
+    assert_eq!(group(&draw(&[text("t")], &[])), (None, None, written("t")));
+    let long = shown(image("a"), json!({"altText": "&".repeat(1000)}));
+    assert_eq!(group(&long).2.map(|title| title.len()), Some(1000));
+}
+
+#[test]
+fn alternative_texts_leave_room_for_the_pictures() {
+    let many: Vec<Node> = (0..2500)
+        .map(|index| with(showing(image(&format!("n{index}"))), json!({"altText": "ü".repeat(1000)})))
+        .collect();
+    let document = draw(&many, &[]);
+    assert!(document.len() <= DOCUMENT_BYTES_MAX);
+    let titled = document.matches("<title>ü").count();
+    assert_eq!(Drawing::new("", &many, &[], Style::default()).slots().count(), titled, "each that shows its picture");
+    assert!(titled > 1000, "{titled}");
+}

@@ -82,6 +82,9 @@ pub struct NodeAdd {
     /// Image of an image node
     #[arg(long, value_name = "HANDLE")]
     pub asset: Option<String>,
+    /// What an image or video shows, for those who cannot see it; empty if it is decorative
+    #[arg(long, value_name = "TEXT")]
+    pub alt: Option<String>,
     #[command(flatten)]
     pub position: Position,
     /// Width
@@ -121,6 +124,9 @@ pub struct NodeSet {
     /// New text; - is standard input
     #[arg(long)]
     pub text: Option<String>,
+    /// What the image or video shows, for those who cannot see it; empty if it is decorative
+    #[arg(long, value_name = "TEXT")]
+    pub alt: Option<String>,
     /// New width
     #[arg(long)]
     pub width: Option<f64>,

@@ -85,9 +85,7 @@ pub async fn node(context: &Context, node: Node) -> Outcome {
             insert(&mut node, "asset", add.asset);
             insert(&mut node, "width", add.width);
             insert(&mut node, "height", add.height);
-            if let Some(content) = &add.text {
-                node.insert("metadata".into(), json!({"content": text_or_stdin(content).await?}));
-            }
+            insert(&mut node, "metadata", metadata(add.text.as_deref(), add.alt).await?);
             let Position { x, y, near, section } = add.position;
             if let (Some(x), Some(y)) = (x, y) {
                 node.insert("position".into(), json!({"x": x, "y": y}));
@@ -104,11 +102,9 @@ pub async fn node(context: &Context, node: Node) -> Outcome {
             insert(&mut patch, "title", set.title);
             insert(&mut patch, "width", set.width);
             insert(&mut patch, "height", set.height);
-            if let Some(content) = &set.text {
-                patch.insert("metadata".into(), json!({"content": text_or_stdin(content).await?}));
-            }
+            insert(&mut patch, "metadata", metadata(set.text.as_deref(), set.alt).await?);
             if patch.is_empty() {
-                return usage("nothing to set: --title, --text, --width or --height");
+                return usage("nothing to set: --title, --text, --alt, --width or --height");
             }
             (json!([{"type": "node.update", "nodeId": set.node, "patch": patch}]), set.write)
         }
@@ -149,6 +145,16 @@ pub fn insert(body: &mut Body, name: &str, value: Option<impl Into<Value>>) {
     if let Some(value) = value {
         body.insert(name.into(), value.into());
     }
+}
+
+/// The metadata of a node that the options name, if they name any.
+async fn metadata(text: Option<&str>, alt: Option<String>) -> Outcome<Option<Body>> {
+    let mut metadata = Body::new();
+    if let Some(text) = text {
+        metadata.insert("content".into(), text_or_stdin(text).await?.into());
+    }
+    insert(&mut metadata, "altText", alt);
+    Ok((!metadata.is_empty()).then_some(metadata))
 }
 
 async fn write(context: &Context, batch: Batch, options: &Write) -> Outcome {

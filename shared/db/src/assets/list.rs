@@ -47,7 +47,7 @@ pub async fn list_own(
         AssetRow,
         r#"SELECT owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
                   preview_epoch(assets) AS "preview_epoch!", origin, origin_from, metadata_removed, original_blob, original_mime_type, original_bytes, original_reason,
-                  duration_ms, has_audio, poster_key, poster_mime_type, created_at, updated_at
+                  duration_ms, has_audio, poster_key, poster_mime_type, is_animated(assets) AS "is_animated!", created_at, updated_at
            FROM assets
            WHERE owner_uid = $1 AND canvas_key IS NULL
              AND ($2::timestamptz IS NULL OR (updated_at, id) < ($2, $3))
@@ -82,7 +82,7 @@ pub async fn list_canvas(
                   (SELECT n.id FROM nodes n WHERE n.canvas_key = assets.canvas_key AND n.id = node_id) AS node_id,
                   kind, name, mime_type, width, height, bytes, blob_key, preview_epoch(assets) AS "preview_epoch!",
                   origin, origin_from, metadata_removed, original_blob, original_mime_type, original_bytes, original_reason,
-                  duration_ms, has_audio, poster_key, poster_mime_type, created_at, updated_at
+                  duration_ms, has_audio, poster_key, poster_mime_type, is_animated(assets) AS "is_animated!", created_at, updated_at
            FROM assets
            WHERE canvas_key = $1 AND ($2::timestamptz IS NULL OR (updated_at, id) < ($2, $3))
              AND ($5::text[] IS NULL OR coalesce(origin || ' ' || origin_from, '') = ANY($5))

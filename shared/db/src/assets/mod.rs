@@ -4,6 +4,7 @@
 //! its owner's handle (docs/reference/assets.md#ownership-and-access). Its bytes are a blob, shared by all assets of the same
 //! content.
 
+mod clean;
 mod list;
 mod shown;
 
@@ -18,8 +19,9 @@ use domain::review::{self, StoredAsset, StoredAssets};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+pub use clean::{Uncleaned, replace_file, rule_since, uncleaned};
 pub use list::{Wanted, images, list_canvas, list_own};
-pub use shown::{NodeImage, Placeable, hold, placeable, shown_in};
+pub use shown::{NodeImage, Placeable, hold, of_node, placeable, shown_in};
 
 use crate::Result;
 use crate::error::known;
@@ -100,6 +102,7 @@ struct AssetRow {
     has_audio: Option<bool>,
     poster_key: Option<Uuid>,
     poster_mime_type: Option<String>,
+    is_animated: bool,
     created_at: DateTime<Utc>,
     updated_at: DateTime<Utc>,
 }
@@ -142,6 +145,7 @@ impl TryFrom<AssetRow> for AssetRecord {
                 _ => None,
             },
             metadata_removed: removed.collect::<Result<_>>()?,
+            is_animated: row.is_animated,
             original,
             video,
             created_at: row.created_at.into(),
@@ -170,7 +174,7 @@ pub async fn insert(conn: &mut PgConnection, asset: &NewAsset) -> Result<AssetRe
            RETURNING owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
                      preview_epoch(assets) AS "preview_epoch!", origin, origin_from,
                      metadata_removed, original_blob, original_mime_type, original_bytes, original_reason,
-                     duration_ms, has_audio, poster_key, poster_mime_type, created_at, updated_at"#,
+                     duration_ms, has_audio, poster_key, poster_mime_type, is_animated(assets) AS "is_animated!", created_at, updated_at"#,
         asset.handle.owner.as_str(),
         asset.handle.id.as_str(),
         asset.canvas_key,
@@ -265,11 +269,11 @@ pub async fn get_all(conn: &mut PgConnection, handles: &[AssetHandle]) -> Result
                   a.mime_type AS "mime_type!", a.width AS "width!", a.height AS "height!", a.bytes AS "bytes!",
                   a.blob_key AS "blob_key!", a.epoch AS "preview_epoch!", a.origin, a.origin_from,
                   a.metadata_removed AS "metadata_removed!", a.original_blob, a.original_mime_type, a.original_bytes,
-                  a.original_reason, a.duration_ms, a.has_audio, a.poster_key, a.poster_mime_type,
+                  a.original_reason, a.duration_ms, a.has_audio, a.poster_key, a.poster_mime_type, a.animated AS "is_animated!",
                   a.created_at AS "created_at!", a.updated_at AS "updated_at!"
            FROM unnest((SELECT $1::text[]), (SELECT $2::text[])) AS named (owner_uid, id)
            CROSS JOIN LATERAL (
-               SELECT *, preview_epoch(assets) AS epoch FROM assets
+               SELECT *, preview_epoch(assets) AS epoch, is_animated(assets) AS animated FROM assets
                WHERE owner_uid = named.owner_uid AND id = named.id LIMIT 1
            ) AS a"#,
         &handles.iter().map(|handle| handle.owner.to_string()).collect::<Vec<_>>(),
@@ -438,7 +442,7 @@ pub async fn get_readable(
                   (SELECT n.id FROM nodes n WHERE n.canvas_key = a.canvas_key AND n.id = a.node_id) AS node_id, a.kind, a.name, a.mime_type, a.width, a.height, a.bytes,
                   a.blob_key, preview_epoch(a) AS "preview_epoch!", a.origin, a.origin_from,
                   a.metadata_removed, a.original_blob, a.original_mime_type, a.original_bytes, a.original_reason,
-                  a.duration_ms, a.has_audio, a.poster_key, a.poster_mime_type, a.created_at, a.updated_at,
+                  a.duration_ms, a.has_audio, a.poster_key, a.poster_mime_type, is_animated(a) AS "is_animated!", a.created_at, a.updated_at,
                   CASE WHEN a.owner_uid = $1 THEN 'owner' ELSE s.role END AS "role!"
            FROM assets a LEFT JOIN canvas_shares s ON s.canvas_key = a.canvas_key AND s.account_uid = $1
            WHERE a.owner_uid = $2 AND a.id = $3 AND (a.owner_uid = $1 OR s.role IS NOT NULL)"#,
@@ -474,6 +478,7 @@ pub async fn get_readable(
         has_audio: row.has_audio,
         poster_key: row.poster_key,
         poster_mime_type: row.poster_mime_type,
+        is_animated: row.is_animated,
         created_at: row.created_at,
         updated_at: row.updated_at,
     };

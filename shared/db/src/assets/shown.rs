@@ -64,6 +64,25 @@ pub async fn hold(conn: &mut PgConnection, handles: impl Iterator<Item = &AssetH
     Ok(held.execute(conn).await?.rows_affected())
 }
 
+/// The asset that a node shows.
+#[tracing::instrument(skip_all, name = "db.asset.of_node")]
+pub async fn of_node(conn: &mut PgConnection, canvas_key: i64, node: &NodeId) -> Result<Option<AssetRecord>> {
+    let row = sqlx::query_as!(
+        AssetRow,
+        r#"SELECT a.owner_uid, a.id, a.canvas_key, a.node_id, a.kind, a.name, a.mime_type, a.width, a.height, a.bytes,
+                  a.blob_key, preview_epoch(a) AS "preview_epoch!", a.origin, a.origin_from,
+                  a.metadata_removed, a.original_blob, a.original_mime_type, a.original_bytes, a.original_reason,
+                  a.duration_ms, a.has_audio, a.poster_key, a.poster_mime_type, is_animated(a) AS "is_animated!", a.created_at, a.updated_at
+           FROM nodes n JOIN assets a ON a.owner_uid = n.asset_owner AND a.id = n.asset_id
+           WHERE n.canvas_key = $1 AND n.id = $2"#,
+        canvas_key,
+        node.as_str(),
+    )
+    .fetch_optional(conn)
+    .await?;
+    row.map(TryInto::try_into).transpose()
+}
+
 /// The image or video that a node of a canvas shows, with the fields that a render needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeImage {

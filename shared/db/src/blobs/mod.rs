@@ -77,6 +77,13 @@ pub async fn sha256(conn: &mut PgConnection, key: Uuid) -> Result<Option<Vec<u8>
     Ok(hash.flatten())
 }
 
+/// Records that a file is an image of more than one frame.
+#[instrument(skip_all, name = "db.blob.set_animated")]
+pub async fn set_animated(conn: &mut PgConnection, key: Uuid) -> Result<()> {
+    sqlx::query!("UPDATE blobs SET animated = true WHERE key = $1 AND NOT animated", key).execute(conn).await?;
+    Ok(())
+}
+
 /// A file that was put under the key of a blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PutFile {

@@ -16,6 +16,10 @@ use uuid::Uuid;
 use crate::tasks::{self, NewTask};
 use crate::{blobs, canvases};
 
+/// The width of the conversion of a file whose format the service does not keep (docs/reference/assets.md#converted-formats): a JPEG
+/// or PNG of all of its pixels.
+pub const CONVERTED: u32 = 0;
+
 /// A rendition's row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rendition {

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::Timestamp;
 use crate::action::{ActionHandle, ActionVersion};
+use crate::alt;
 use crate::asset::{ImageMediaType, Preview};
 use crate::channel;
 use crate::graph::Role;
@@ -347,7 +348,9 @@ impl Record {
             height: output.height,
             bytes: output.bytes,
             ai_generated,
-            markdown: preview.as_ref().map(|preview| format!("![{}]({})", output.node.handle(), preview.url)),
+            markdown: preview
+                .as_ref()
+                .map(|preview| alt::markdown(output.alt.as_deref().unwrap_or(alt::WITHOUT_DESCRIPTION), &preview.url)),
             preview_url: preview.map(|preview| preview.url),
         }
     }

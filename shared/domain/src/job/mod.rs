@@ -375,6 +375,9 @@ pub struct Output {
     /// Use of AI in it; `None` in records of earlier releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ai_generated: Option<AiGenerated>,
+    /// Alternative text of the node when the job ended; `None` in records of earlier releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alt: Option<String>,
 }
 
 /// Outcome of a job. Stored with the job when it ends.

@@ -34,6 +34,7 @@ use crate::orientation::Orientation;
 pub(crate) use bands::{BAND, Bands, decode_part, decode_turned};
 pub use jpeg::JpegError;
 pub use jpeg_segments::MAX_SCANS;
+pub(crate) use srgb::convert as convert_coded;
 
 /// The reason why an image cannot be decoded. Every message may be shown to the person who sent the image.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +57,12 @@ pub enum DecodeError {
     /// The GIF decoder reported an error.
     #[error("the GIF data is broken or cut short")]
     Gif(#[source] ::gif::DecodingError),
+    /// The AV1 decoder reported an error.
+    #[error("the AVIF data is broken or cut short")]
+    Avif {
+        /// Its error number, negative; 0 if there is no memory.
+        code: i32,
+    },
     /// The file or its structure ends before the image is complete.
     #[error("the image is cut short")]
     CutShort,
@@ -70,7 +77,7 @@ pub enum DecodeError {
 
 /// The kind of a sample, named by the order of its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Samples {
+pub(crate) enum Samples {
     Grey,
     GreyAlpha,
     Rgb,
@@ -80,7 +87,7 @@ enum Samples {
 }
 
 impl Samples {
-    fn count(self) -> usize {
+    pub(crate) fn count(self) -> usize {
         match self {
             Self::Grey => 1,
             Self::GreyAlpha => 2,
@@ -91,11 +98,11 @@ impl Samples {
 }
 
 /// All pixels of an image, as returned by a codec.
-struct Raw {
-    size: Size,
-    samples: Samples,
-    data: Vec<u8>,
-    icc: Option<Vec<u8>>,
+pub(crate) struct Raw {
+    pub(crate) size: Size,
+    pub(crate) samples: Samples,
+    pub(crate) data: Vec<u8>,
+    pub(crate) icc: Option<Vec<u8>>,
 }
 
 /// Decodes an image of any accepted format as displayed.

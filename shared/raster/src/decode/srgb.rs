@@ -16,7 +16,7 @@ use crate::bitmap::{Bitmap, Channels};
 use crate::geometry::Size;
 use crate::header::CodePoints;
 
-pub(super) fn convert(raw: Raw, code_points: Option<CodePoints>) -> Bitmap {
+pub(crate) fn convert(raw: Raw, code_points: Option<CodePoints>) -> Bitmap {
     let conversion = match code_points {
         Some(points) => Conversion { samples: raw.samples, transform: coded(points, raw.samples) },
         None => Conversion::new(raw.icc.as_deref(), raw.samples),

@@ -71,6 +71,12 @@ pub(crate) struct CodePoints {
 }
 
 impl CodePoints {
+    /// Colors whose samples were converted to red, green and blue in full range.
+    pub(crate) fn of_rgb(primaries: u8, transfer: u8) -> Result<Self, HeaderError> {
+        let points = Self { primaries, transfer, matrix: 0, full_range: 1 };
+        points.check().map_err(|_| HeaderError::UnsupportedAvif("a color space"))
+    }
+
     /// Reads the data of a chunk `cICP`. `None` if it says nothing: it is broken, or primaries and transfer function are
     /// "unspecified".
     fn parse(data: &[u8]) -> Option<Self> {

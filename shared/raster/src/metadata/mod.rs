@@ -338,6 +338,11 @@ impl Cleaner {
         }
     }
 
+    /// Returns `true` if what was pushed carries a C2PA manifest.
+    pub fn has_manifest(&self) -> bool {
+        self.plan.has_manifest
+    }
+
     /// Ends the file: how to rewrite it, or `None` if there is nothing private in it.
     ///
     /// # Errors
@@ -438,7 +443,7 @@ pub fn examine(bytes: &[u8]) -> Result<Option<Cleaned>, Scattered> {
 pub fn has_manifest(bytes: &[u8]) -> bool {
     let mut cleaner = Cleaner::new();
     cleaner.push(bytes);
-    cleaner.plan.has_manifest
+    cleaner.has_manifest()
 }
 
 /// Rewrites a file in memory.

@@ -485,6 +485,19 @@ fn the_color_profile_is_kept() {
 }
 
 #[test]
+fn the_frames_of_an_animation_and_their_number_of_repetitions_are_kept() {
+    let (_, _, tiff) = private_exif(true).remove(0);
+    let control = png_chunk(b"acTL", &[0, 0, 0, 2, 0, 0, 0, 3]);
+    let png = png_of(&[control.clone(), png_chunk(b"eXIf", &tiff)]);
+    let animation = riff_chunk(b"ANIM", &[1, 2, 3, 4, 5, 0]);
+    let webp = webp_of(0x0a, &[animation.clone(), riff_chunk(b"EXIF", &tiff)]);
+    for (file, kept) in [(png, control), (webp, animation)] {
+        let (rewritten, _) = cleaned(&file);
+        assert!(holds(&rewritten, &kept) && !holds(&rewritten, SECRET));
+    }
+}
+
+#[test]
 fn a_webp_without_metadata_says_so() {
     let (webp, _) = cleaned(&webp_of(0x0c, &[riff_chunk(b"EXIF", b"II*\0damaged"), riff_chunk(b"XMP ", b"damaged")]));
     assert_eq!(webp[20], 0);

@@ -56,7 +56,7 @@ pub struct Output {
 impl Tool for AssetUpload {
     const NAME: &'static str = "asset_upload";
     const TITLE: &'static str = "Upload an image";
-    const ABOUT: &'static str = "Store a PNG, JPEG, WebP or GIF, once however often it is called. To show a stored image once more, \
+    const ABOUT: &'static str = "Store a PNG, JPEG, WebP, GIF or AVIF, once however often it is called. To show a stored image once more, \
                                  use canvas_edit with node.create and asset.";
     const HINTS: Hints = Hints::ADD_ONCE;
     const SCOPES: &'static [Scope] = &[Scope::AssetRead];
@@ -67,7 +67,7 @@ impl Tool for AssetUpload {
     async fn run(call: &Call, arguments: Arguments) -> Result<Answer<Output>> {
         let bytes = bytes_of(call, &arguments).await?;
         let Some(media_type) = client::media_type(&bytes) else {
-            return Err(Failure::argument("data", "is no PNG, JPEG, WebP or GIF"));
+            return Err(Failure::argument("data", "is no PNG, JPEG, WebP, GIF or AVIF"));
         };
         let canvas = arguments.canvas.as_ref().map(CanvasName::handle);
         let own_name =

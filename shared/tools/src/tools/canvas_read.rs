@@ -114,10 +114,10 @@ pub fn changes_of(read: &CanvasChanges) -> Value {
 
 /// A node in short.
 fn node(node: &Node) -> Value {
-    let WritableMetadata { content, section, section_id, .. } = node.metadata.read();
+    let WritableMetadata { alt_text, content, section, section_id, .. } = node.metadata.read();
     let short = json!({
         "node": node.handle, "type": node.kind, "title": node.title, "position": node.position, "width": node.width,
-        "height": node.height, "asset": node.asset, "content": content, "section": section, "sectionId": section_id,
+        "height": node.height, "asset": node.asset, "altText": alt_text, "content": content, "section": section, "sectionId": section_id,
         "job": node.metadata.read::<ServerMetadata>().job,
     });
     present(short)

@@ -3,6 +3,7 @@
 //! Only the header is parsed here, while the bytes pass. Memory is bounded by one part of a multipart upload, whatever the size
 //! of the image and the number of concurrent uploads.
 
+mod convert;
 mod file_name;
 mod receive;
 
@@ -23,7 +24,8 @@ use serde::Deserialize;
 use serde_json::json;
 use utoipa::IntoParams;
 
-use self::receive::{EMPTY, declared_format, store};
+use self::convert::convert;
+use self::receive::{EMPTY, Received, declared_type, store};
 use crate::extract::caller::{Caller, UploadAsset};
 use crate::extract::canvas::require_writer;
 use crate::extract::header::single;
@@ -57,7 +59,8 @@ pub struct UploadQuery {
 /// Upload an image
 ///
 /// Stores the body as a private asset. Private metadata, such as the place of a photograph, is removed from the file that
-/// everybody gets; the owner alone can download the original. Any other file is stored unchanged. Use it to bring in an image from a
+/// everybody gets; the owner alone can download the original. An AVIF is converted to JPEG or PNG, and its owner keeps the original;
+/// HEIC is 415 with a remedy in `details`. Any other file is stored unchanged. Use it to bring in an image from a
 /// file. With `canvasId` the asset belongs to that canvas and a new image node shows it; this also needs the scopes canvas:read and
 /// canvas:write. Name the file with the header `X-Service-File-Name`, never in the query. Send `Idempotency-Key` to make a retry safe.
 /// Only the image's header is read: a damaged image is stored, and fails the work that reads it.
@@ -72,9 +75,9 @@ pub struct UploadQuery {
         ("X-Canvas-File-Name" = Option<String>, Header, deprecated, description = "Former name of `X-Service-File-Name`."),
     ),
     request_body(
-        description = "At most 52428800 bytes of PNG, JPEG, WebP or GIF.",
+        description = "At most 52428800 bytes of PNG, JPEG, WebP, GIF or AVIF.",
         content((Binary = "application/octet-stream"), (Binary = "image/png"), (Binary = "image/jpeg"),
-                (Binary = "image/webp"), (Binary = "image/gif")),
+                (Binary = "image/webp"), (Binary = "image/gif"), (Binary = "image/avif")),
     ),
     responses(WriteErrors, (status = 201, description = "The stored asset.", body = AssetRead), (status = 200, description = "A replay: an earlier upload with this key stored the asset.", body = AssetRead))
 )]
@@ -89,7 +92,7 @@ pub async fn upload(
     if declared_length(&headers).is_some_and(|length| length > UPLOAD_MAX) {
         return Err(Problem::PayloadTooLarge(UPLOAD_MAX));
     }
-    let declared = declared_format(&headers)?;
+    let declared = declared_type(&headers)?;
     let mut query = QueryReader::new(&uri);
     if body.size_hint().exact() == Some(0) {
         query.refuse("body", EMPTY);
@@ -129,7 +132,15 @@ pub async fn upload(
         UploadMetadata::Auto if *owner != caller.account => UploadMetadata::Strip,
         rule => rule,
     };
-    let stored = store(&app, &caller, declared_length(&headers), body, (declared, rule)).await?;
+    let received = store(&app, &caller, declared_length(&headers), body, (declared, rule)).await?;
+    let (stored, name) = match received {
+        Received::Image(stored) => (stored, name),
+        Received::Avif(upload) => {
+            let stored = convert(&app, &caller.account, upload, rule, trace).await?;
+            let name = name.map(|name| converted_name(&name, &stored.header));
+            (stored, name)
+        }
+    };
     let resource = canvas.as_ref().map_or_else(|| caller.account.to_string(), ToString::to_string);
     let key = key.map(|key| {
         // The fingerprint contains the hash of the body: equal bytes under an equal name are an equal upload.
@@ -155,6 +166,7 @@ pub async fn upload(
             height: stored.header.height,
             origin: stored.origin,
             metadata_removed: stored.metadata_removed,
+            is_animated: stored.is_animated,
             original: stored.original,
         },
         key: key.as_ref().map(|(text, fingerprint)| Key { text, fingerprint }),
@@ -177,6 +189,16 @@ pub async fn upload(
 /// The name of an upload without a file name.
 fn default_name(header: &Header) -> String {
     format!("upload.{}", header.format.extension())
+}
+
+/// The name of a converted file: with the extension of what it became, if it had that of what it was.
+fn converted_name(name: &str, header: &Header) -> String {
+    match name.rsplit_once('.') {
+        Some((stem, extension)) if extension.eq_ignore_ascii_case("avif") && !stem.is_empty() => {
+            format!("{stem}.{}", header.format.extension())
+        }
+        _ => name.to_owned(),
+    }
 }
 
 /// A size as the database stores it; uploads are far below the maximum.

@@ -2,28 +2,34 @@
 
 use std::time::Duration;
 
+use app::upload::KeptOriginal;
 use axum::body::{Body, BodyDataStream};
-use blob::{BlobKey, Written};
+use blob::BlobKey;
 use bytes::Bytes;
 use db::blobs::PutFile;
-use domain::asset::{MetadataClass, UploadMetadata};
+use domain::asset::{MetadataClass, OriginalReason, UploadMetadata};
 use domain::limits::UPLOAD_MAX;
 use domain::origin::Origin;
+use domain::problem::ErrorDetails;
 use futures_util::StreamExt;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
+use raster::animation::FrameCounter;
+use raster::avif::{self, Kind, MAX_META_BYTES};
 use raster::metadata::{Class, Cleaned, Cleaner};
 use raster::xmp::{Properties, XmpReader};
 use raster::{Format, Header, HeaderError, HeaderReader};
 
-use super::as_stored;
 use crate::admission::{account_key, admitted};
+use crate::clean::{put_file, rewrite};
 use crate::extract::caller::{Caller, UploadAsset};
 use crate::extract::header::single;
 use crate::problem::{Problem, Result};
 use crate::server::min_rate_body::MinRateBody;
 use crate::state::App;
 
+/// Media type of an upload that is converted.
+pub const AVIF: &str = "image/avif";
 /// Violation of an empty body.
 pub const EMPTY: &str = "must not be empty";
 /// Time that any upload may take, however small. A slow sender occupies one of few slots.
@@ -34,14 +40,45 @@ const UPLOAD_BYTES_PER_SECOND_MIN: u64 = 256 * 1024;
 /// early.
 const UPLOAD_PACE_MIN: u32 = 64 * 1024;
 
-/// The declared format; `None` for `application/octet-stream`.
-pub fn declared_format(headers: &HeaderMap) -> Result<Option<Format>> {
+/// The type of a file that is accepted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum FileType {
+    /// It is kept as it is.
+    Kept(Format),
+    /// It is converted.
+    Avif,
+}
+
+impl FileType {
+    fn media_type(self) -> &'static str {
+        match self {
+            Self::Kept(format) => format.media_type(),
+            Self::Avif => AVIF,
+        }
+    }
+}
+
+/// The declared type; `None` for `application/octet-stream`.
+pub fn declared_type(headers: &HeaderMap) -> Result<Option<FileType>> {
     let text = single(headers, &CONTENT_TYPE)?.and_then(|value| value.to_str().ok()).unwrap_or_default();
     if text.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/octet-stream") {
         return Ok(None);
     }
-    let foreign = "an upload is application/octet-stream, image/png, image/jpeg, image/webp or image/gif";
-    Format::of_media_type(text).map(Some).ok_or_else(|| Problem::UnsupportedMediaType(foreign.into()))
+    let foreign = "an upload is application/octet-stream, image/png, image/jpeg, image/webp, image/gif or image/avif";
+    match (Format::of_media_type(text), Kind::of_media_type(text)) {
+        (Some(format), _) => Ok(Some(FileType::Kept(format))),
+        (None, Some(Kind::Avif)) => Ok(Some(FileType::Avif)),
+        (None, Some(Kind::Heif)) => Err(heic()),
+        (None, None) => Err(Problem::UnsupportedMediaType(foreign.into())),
+    }
+}
+
+/// What is stored of an upload.
+pub enum Received {
+    /// An image that can be served.
+    Image(Stored),
+    /// A file that must be converted.
+    Avif(PutFile),
 }
 
 /// A stored image that nothing refers to yet.
@@ -54,8 +91,10 @@ pub struct Stored {
     pub origin: Option<Origin>,
     /// The data of the upload that the file lacks.
     pub metadata_removed: Vec<MetadataClass>,
+    /// It has more than one frame.
+    pub is_animated: bool,
     /// The upload, if it is another file and is to be kept.
-    pub original: Option<PutFile>,
+    pub original: Option<KeptOriginal>,
     /// SHA-256 of the upload.
     pub sha256: [u8; 32],
 }
@@ -67,8 +106,8 @@ pub async fn store(
     caller: &Caller<UploadAsset>,
     length: Option<u64>,
     body: Body,
-    how: (Option<Format>, UploadMetadata),
-) -> Result<Stored> {
+    how: (Option<FileType>, UploadMetadata),
+) -> Result<Received> {
     let _place = admitted(&app.uploads, &account_key(&caller.account), 1).await?;
     let body = Body::new(MinRateBody::at(UPLOAD_PACE_MIN, UPLOAD_TIME_LEAST, body));
     let seconds = length.unwrap_or(UPLOAD_MAX) / UPLOAD_BYTES_PER_SECOND_MIN;
@@ -78,7 +117,7 @@ pub async fn store(
     }
 }
 
-async fn stream(app: &App, body: Body, (declared, rule): (Option<Format>, UploadMetadata)) -> Result<Stored> {
+async fn stream(app: &App, body: Body, (declared, rule): (Option<FileType>, UploadMetadata)) -> Result<Received> {
     let mut pieces = body.into_data_stream();
     let mut head = Head::new(declared);
     let mut cleaner = Cleaner::new();
@@ -114,8 +153,9 @@ async fn stream(app: &App, body: Body, (declared, rule): (Option<Format>, Upload
         cleaner.push(&piece);
         writer.write(&piece).await?;
     }
-    let (header, origin) = head.finish()?;
+    let read = head.finish()?;
     let upload = put_file(key, &writer.finish().await?);
+    let Some(Found { header, origin, is_animated }) = read else { return Ok(Received::Avif(upload)) };
     let cleaned = match rule {
         UploadMetadata::Keep => None,
         UploadMetadata::Auto | UploadMetadata::Strip => {
@@ -124,36 +164,26 @@ async fn stream(app: &App, body: Body, (declared, rule): (Option<Format>, Upload
     };
     let Some(cleaned) = cleaned else {
         let sha256 = upload.sha256;
-        return Ok(Stored { file: upload, header, origin, metadata_removed: Vec::new(), original: None, sha256 });
+        let metadata_removed = Vec::new();
+        let original = None;
+        let stored = Stored { file: upload, header, origin, metadata_removed, is_animated, original, sha256 };
+        return Ok(Received::Image(stored));
     };
     let metadata_removed = MetadataClass::named(cleaned.removed().map(Class::as_str));
-    let (file, header) = rewrite(app, key, cleaned).await?;
-    let original = (rule == UploadMetadata::Auto).then_some(upload);
-    Ok(Stored { file, header, origin, metadata_removed, original, sha256: upload.sha256 })
+    let (file, header) = store_cleaned(app, key, cleaned).await?;
+    let (media_type, reason) = (header.format.media_type(), OriginalReason::PrivateMetadata);
+    let original = (rule == UploadMetadata::Auto).then_some(KeptOriginal { file: upload, media_type, reason });
+    let sha256 = upload.sha256;
+    Ok(Received::Image(Stored { file, header, origin, metadata_removed, is_animated, original, sha256 }))
 }
 
 /// Stores the upload under `key` once more, without its private metadata. Its header is parsed again, because its orientation may
 /// stand in another place now.
-async fn rewrite(app: &App, key: BlobKey, cleaned: Cleaned) -> Result<(PutFile, Header)> {
-    let mut pieces = app.blobs.stream(key, None).await?.stream;
-    let key = BlobKey(db::blobs::stage_unknown(&mut *app.connection().await?).await?);
-    let mut writer = app.blobs.writer(key);
-    let (mut rewriter, mut head, mut output) = (cleaned.rewriter(), Head::new(None), Vec::new());
-    while let Some(piece) = pieces.next().await.transpose()? {
-        rewriter.push(&piece, &mut output);
-        head.push(&output)?;
-        writer.write(&output).await?;
-        output.clear();
-    }
-    rewriter.finish(&mut output);
-    head.push(&output)?;
-    writer.write(&output).await?;
-    let (header, _) = head.finish()?;
-    Ok((put_file(key, &writer.finish().await?), header))
-}
-
-fn put_file(key: BlobKey, written: &Written) -> PutFile {
-    PutFile { key: key.0, sha256: written.sha256, bytes: as_stored(written.bytes) }
+async fn store_cleaned(app: &App, key: BlobKey, cleaned: Cleaned) -> Result<(PutFile, Header)> {
+    let to = BlobKey(db::blobs::stage_unknown(&mut *app.connection().await?).await?);
+    let mut head = Head::new(None);
+    let file = rewrite(&app.blobs, key, to, cleaned, |piece| head.push(piece)).await?;
+    Ok((file, head.finish()?.ok_or_else(foreign)?.header))
 }
 
 async fn next(pieces: &mut BodyDataStream) -> Result<Option<Bytes>> {
@@ -161,60 +191,130 @@ async fn next(pieces: &mut BodyDataStream) -> Result<Option<Bytes>> {
 }
 
 fn foreign() -> Problem {
-    Problem::UnsupportedMediaType("the body is not a PNG, JPEG, WebP or GIF".into())
+    Problem::UnsupportedMediaType("the body is not a PNG, JPEG, WebP, GIF or AVIF".into())
+}
+
+fn heic() -> Problem {
+    let remedy = "Convert it to JPEG first, on a Mac with `sips -s format jpeg IN.heic --out OUT.jpg`, elsewhere with \
+                  `heif-dec IN.heic OUT.jpg` of libheif. The console does so where the browser can.";
+    let details = ErrorDetails { format: Some("heic".into()), remedy: Some(remedy.into()), ..ErrorDetails::default() };
+    Problem::UnsupportedFormat("HEIC is not accepted: convert it to JPEG first".into(), Box::new(details))
 }
 
 /// Parses the image's header from the passing bytes.
-struct Head {
-    declared: Option<Format>,
+pub struct Head {
+    declared: Option<FileType>,
+    found: Option<FileType>,
+    /// The first bytes: until the type is known, or of an AVIF those that hold its header.
+    start: Vec<u8>,
     reader: HeaderReader,
     xmp: XmpReader,
+    frames: FrameCounter,
     error: Option<HeaderError>,
 }
 
+/// What the bytes of an image say.
+pub struct Found {
+    pub header: Header,
+    /// The origin that the metadata state.
+    pub origin: Option<Origin>,
+    /// It has more than one frame.
+    pub is_animated: bool,
+}
+
 impl Head {
-    fn new(declared: Option<Format>) -> Self {
-        Self { declared, reader: HeaderReader::new(), xmp: XmpReader::default(), error: None }
+    pub fn new(declared: Option<FileType>) -> Self {
+        let (reader, xmp, frames) = (HeaderReader::new(), XmpReader::default(), FrameCounter::default());
+        Self { declared, found: None, start: Vec::new(), reader, xmp, frames, error: None }
     }
 
     fn is_recognized(&self) -> bool {
-        self.reader.format().is_some()
+        self.found.is_some()
     }
 
     /// Takes the next bytes. A type that differs from the declared one is rejected at once; other errors of the header are
     /// reported at the end, after the check of the body's size.
-    fn push(&mut self, bytes: &[u8]) -> Result<()> {
-        self.xmp.push(bytes);
-        if self.error.is_none() {
-            match self.reader.push(bytes) {
-                Ok(_) => {}
-                Err(HeaderError::UnknownFormat) => return Err(foreign()),
-                Err(error) => self.error = Some(error),
+    pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
+        match self.found {
+            None => {
+                self.start.extend_from_slice(bytes);
+                self.found = found(&self.start)?;
+                let Some(found) = self.found else { return Ok(()) };
+                if let Some(declared) = self.declared.filter(|declared| *declared != found) {
+                    return Err(Problem::UnsupportedMediaType(format!(
+                        "the body is {}, not {} as declared",
+                        found.media_type(),
+                        declared.media_type()
+                    )));
+                }
+                if found != FileType::Avif {
+                    let start = std::mem::take(&mut self.start);
+                    self.read(&start);
+                }
+            }
+            Some(FileType::Kept(_)) => self.read(bytes),
+            Some(FileType::Avif) => {
+                let missing = MAX_META_BYTES.saturating_sub(self.start.len()).min(bytes.len());
+                self.start.extend_from_slice(&bytes[..missing]);
             }
         }
-        match (self.declared, self.reader.format()) {
-            (Some(declared), Some(found)) if declared != found => Err(Problem::UnsupportedMediaType(format!(
-                "the body is {}, not {} as declared",
-                found.media_type(),
-                declared.media_type()
-            ))),
-            _ => Ok(()),
+        Ok(())
+    }
+
+    fn read(&mut self, bytes: &[u8]) {
+        self.xmp.push(bytes);
+        self.frames.push(bytes);
+        if self.error.is_none() {
+            self.error = self.reader.push(bytes).err();
         }
     }
 
-    fn finish(self) -> Result<(Header, Option<Origin>)> {
+    /// Ends the file. `None` if it must be converted.
+    pub fn finish(self) -> Result<Option<Found>> {
+        let unprocessable = |error: HeaderError| Problem::unprocessable("body", error.to_string());
+        match self.found {
+            Some(FileType::Kept(_)) => {}
+            Some(FileType::Avif) => {
+                return avif::probe(&self.start).map(|_| None).map_err(unprocessable);
+            }
+            // The file ended within its magic bytes.
+            None if Format::sniff(&self.start).is_none() && !is_box(&self.start) => return Err(foreign()),
+            None => return Err(unprocessable(HeaderError::Truncated)),
+        }
         let properties = self.xmp.finish().packet.map(|packet| Properties::parse(&packet)).unwrap_or_default();
         let origin = Origin::from_file(&properties.digital_source_types);
         let read = match self.error {
             Some(error) => Err(error),
             None => self.reader.finish(),
         };
-        let header = read.map_err(|error| match error {
-            HeaderError::UnknownFormat => foreign(),
-            error => Problem::unprocessable("body", error.to_string()),
-        })?;
-        Ok((header, origin))
+        Ok(Some(Found { header: read.map_err(unprocessable)?, origin, is_animated: self.frames.is_animated() }))
     }
+}
+
+/// Returns `true` if a file begins with the box that names its brands.
+fn is_box(start: &[u8]) -> bool {
+    start.get(4..8) == Some(b"ftyp")
+}
+
+/// The type of a file by its first bytes; `None` if there are too few of them.
+fn found(start: &[u8]) -> Result<Option<FileType>> {
+    if start.len() < Format::SNIFF_BYTES {
+        return Ok(None);
+    }
+    if let Some(format) = Format::sniff(start) {
+        return Ok(Some(FileType::Kept(format)));
+    }
+    match avif::sniff(start) {
+        _ if !is_box(start) => Err(foreign()),
+        _ if start.len() < avif::SNIFF_BYTES.min(be32(start)) => Ok(None),
+        Some(Kind::Avif) => Ok(Some(FileType::Avif)),
+        Some(Kind::Heif) => Err(heic()),
+        None => Err(foreign()),
+    }
+}
+
+fn be32(bytes: &[u8]) -> usize {
+    bytes.first_chunk().map_or(0, |first| u32::from_be_bytes(*first) as usize)
 }
 
 #[cfg(test)]

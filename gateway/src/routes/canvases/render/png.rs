@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::observe::Trace;
 use crate::problem::{Problem, Result};
-use crate::rendition::{Rendition, rendition};
+use crate::rendition::{Rendition, WAIT, rendition};
 use crate::state::App;
 
 /// How often a document is stored again because the sweeper removed its blob in between; even once is very unlikely.
@@ -24,7 +24,7 @@ const PUTS_MAX: usize = 3;
 /// The PNG of a document, as a stream; 503 when it is not ready in time.
 pub async fn render(app: &App, caller: &AccountUid, document: &Bytes, trace: Trace) -> Result<Object> {
     let source = store(app, document).await?;
-    match rendition(app, source, RENDER_SIDE_MAX, caller, trace).await? {
+    match rendition(app, (source, RENDER_SIDE_MAX), caller, trace, WAIT).await? {
         Rendition::Ready { key, .. } => Ok(app.blobs.stream(BlobKey(key), None).await?),
         // The gateway drew the document, so that a failure is never the client's fault.
         Rendition::Undecodable | Rendition::GivenUp => Err(Problem::internal("a render could not be rasterized")),

@@ -97,6 +97,8 @@ pub(super) struct Brought {
     pub blob_key: Uuid,
     pub origin: Option<Origin>,
     pub metadata_removed: Vec<MetadataClass>,
+    /// It has more than one frame.
+    pub is_animated: bool,
     thumbnail: Thumbnail,
 }
 
@@ -357,7 +359,8 @@ async fn bring(worker: &Worker, url: Url, image: ImportedImage, lease: &Lease) -
     let ImportedImage { content: CleanContent { content, metadata_removed }, format, size, origin, thumbnail } = image;
     let blob_key = worker.put(&content).await?;
     let (bytes, sha256) = (content.bytes.len() as u64, content.sha256);
-    Ok(Some(Brought { url, format, size, bytes, sha256, blob_key, origin, metadata_removed, thumbnail }))
+    let is_animated = raster::animation::is_animated(&content.bytes);
+    Ok(Some(Brought { url, format, size, bytes, sha256, blob_key, origin, metadata_removed, is_animated, thumbnail }))
 }
 
 #[cfg(test)]

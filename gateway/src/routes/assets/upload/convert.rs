@@ -1,0 +1,61 @@
+//! Uploads in a format that is not kept: an image-worker converts them while the request waits
+//! (docs/reference/assets.md#converted-formats).
+
+use std::time::Duration;
+
+use app::upload::KeptOriginal;
+use blob::BlobKey;
+use db::blobs::PutFile;
+use db::renditions::CONVERTED;
+use domain::asset::{OriginalReason, UploadMetadata};
+use domain::id::AccountUid;
+use futures_util::StreamExt;
+
+use super::as_stored;
+use super::receive::{AVIF, Found, Head, Stored};
+use crate::observe::Trace;
+use crate::problem::{Problem, Result};
+use crate::rendition::{Rendition, rendition};
+use crate::state::App;
+
+/// Maximum wait for a conversion. Proxies commonly end a request after a minute.
+const WAIT: Duration = Duration::from_secs(55);
+/// Bytes of a converted file that hold its header and its XMP packet.
+const HEAD_BYTES: u64 = 1024 * 1024;
+
+/// The image that a stored AVIF becomes. The same upload, sent again after a 503, finds what was made in the meantime.
+pub async fn convert(
+    app: &App,
+    account: &AccountUid,
+    upload: PutFile,
+    rule: UploadMetadata,
+    trace: Trace,
+) -> Result<Stored> {
+    let mut transaction = app.transaction().await?;
+    let adopted = db::blobs::adopt(&mut transaction, upload.key, &upload.sha256, upload.bytes).await?;
+    db::pool::commit(transaction).await?;
+    let source = adopted.ok_or_else(|| Problem::internal("an upload was swept before it was converted"))?;
+    let (key, sha256) = match rendition(app, (source, CONVERTED), account, trace, WAIT).await? {
+        Rendition::Ready { key, sha256, .. } => (key, sha256),
+        Rendition::Undecodable => return Err(Problem::unprocessable("body", "the image is damaged or cannot be read")),
+        Rendition::GivenUp => return Err(Problem::unprocessable("body", "the image could not be converted")),
+    };
+    let mut object = app.blobs.stream(BlobKey(key), Some(0..HEAD_BYTES)).await?;
+    let mut head = Head::new(None);
+    while let Some(piece) = object.stream.next().await.transpose()? {
+        head.push(&piece)?;
+    }
+    let Found { header, origin, .. } = head.finish()?.ok_or_else(|| Problem::internal("a conversion made no image"))?;
+    let sha256: [u8; 32] = sha256.try_into().map_err(|_| Problem::internal("a conversion has no hash"))?;
+    let original =
+        KeptOriginal { file: PutFile { key: source, ..upload }, media_type: AVIF, reason: OriginalReason::Converted };
+    Ok(Stored {
+        file: PutFile { key, sha256, bytes: as_stored(object.size) },
+        header,
+        origin,
+        metadata_removed: Vec::new(),
+        is_animated: false,
+        original: (rule != UploadMetadata::Strip).then_some(original),
+        sha256: upload.sha256,
+    })
+}
