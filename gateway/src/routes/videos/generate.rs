@@ -178,7 +178,7 @@ impl Start for StartVideo<'_> {
         let mut violations = Vec::new();
         let capability = capability(&request.images);
         let models = self.app.runnable(conn, account).await?;
-        let chosen = choose(&models, Some(&request.model), request.connection.as_deref(), capability);
+        let chosen = choose(&models, Some(&request.model), request.connection.as_deref(), capability.into());
         let model = chosen.map_err(|violation| violations.push(violation)).ok();
         if let Some(model) = model {
             violations.extend(not_offered(&model.entry, request));

@@ -361,6 +361,7 @@ fn output(canvas: &JobCanvas, placement: &Placement) -> Output {
         height: placement.height,
         bytes: placement.bytes,
         ai_generated: Some(AiGenerated::from_origin(placement.origin.map(Origin::service))),
+        masked: placement.masked,
     }
 }
 

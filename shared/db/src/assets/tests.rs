@@ -351,6 +351,7 @@ async fn the_outputs_of_models_that_are_still_recorded_are_known_after_the_upgra
                 height: 1,
                 bytes: 1,
                 ai_generated: None,
+                masked: None,
             }],
             ..Default::default()
         };
