@@ -16,6 +16,8 @@ pub struct Asked<'a> {
     pub prompt_field: &'a str,
     /// Roles of the images that are sent, one entry for each image.
     pub roles: &'a [Option<Role>],
+    /// `true` if the request has a mask.
+    pub masked: bool,
     /// Size as requested.
     pub size: Option<&'a str>,
     /// Quality as requested.
@@ -31,6 +33,13 @@ pub fn violations(model: &Entry, asked: &Asked<'_>) -> Vec<Violation> {
         if value.is_some_and(|value| offered.iter().all(|offer| offer != value)) {
             refuse(field, not_offered(model, field, offered));
         }
+    }
+    match model.mask {
+        None if asked.masked => refuse("mask", format!("{} takes no mask", model.name)),
+        Some(_) if !asked.masked && model.mask_required && asked.capability == Capability::ImageEdit => {
+            refuse("mask", format!("{} edits with a mask alone", model.name));
+        }
+        _ => {}
     }
     let least = usize::from(asked.capability != Capability::ImageGenerate).max(model.references_min());
     let (given, most) = (asked.roles.len(), model.references_max());
@@ -89,6 +98,7 @@ mod tests {
             prompt: "p",
             prompt_field: "prompt",
             roles: &[],
+            masked: false,
             size: None,
             quality: None,
         }
@@ -102,7 +112,10 @@ mod tests {
     fn the_size_of_an_image_is_that_of_the_request_or_the_first_of_the_model() {
         let size = |model: &Entry, size: Option<&str>, roles: &[Option<Role>]| {
             let capability = Capability::ImageGenerate;
-            image_size(model, &Asked { capability, prompt: "p", prompt_field: "prompt", roles, size, quality: None })
+            image_size(
+                model,
+                &Asked { capability, prompt: "p", prompt_field: "prompt", roles, masked: false, size, quality: None },
+            )
         };
         assert_eq!(size(&model(), Some("1536x1024"), &[]), Some((1536.0, 1024.0)));
         assert_eq!(size(&model(), Some("16:9"), &[None]), Some((16.0, 9.0)));
@@ -122,6 +135,22 @@ mod tests {
         assert!(fields(&model(), &Asked { size: Some("2x1"), ..asked() }).is_empty());
         assert_eq!(fields(&model(), &Asked { size: Some("2X1"), ..asked() }), ["size"]);
         assert_eq!(fields(&model(), &Asked { quality: Some("high"), ..asked() }), ["quality"], "it takes none");
+    }
+
+    #[test]
+    fn a_mask_is_for_models_that_take_one() {
+        let fields = |mask: Option<&str>, mask_required: bool, masked: bool| {
+            let mask = mask.map(|mask| serde_json::from_value(json!(mask)).expect("a way"));
+            let model = Entry { mask, mask_required, ..model() };
+            let edit = Asked { capability: Capability::ImageEdit, roles: &[None], masked, ..asked() };
+            fields(&model, &edit)
+        };
+        for mask in ["native", "composited"] {
+            assert!(fields(Some(mask), false, true).is_empty() && fields(Some(mask), false, false).is_empty());
+        }
+        assert_eq!(fields(None, false, true), ["mask"]);
+        assert!(fields(None, false, false).is_empty() && fields(Some("native"), true, true).is_empty());
+        assert_eq!(fields(Some("native"), true, false), ["mask"]);
     }
 
     #[test]

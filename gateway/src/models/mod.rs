@@ -143,11 +143,12 @@ impl app::Models for App {
     ) -> app::Result<(ChosenModel, i32)> {
         let models = self.runnable(conn, account).await?;
         let capability = Capability::ImageGenerate;
-        let model = choose(&models, None, None, capability);
+        let model = choose(&models, None, None, capability.into());
         let model = model.map_err(|violation| app::Error::Unprocessable(vec![violation]))?;
         let unfit = prompts.iter().enumerate().flat_map(|(at, prompt)| {
             let prompt_field = &format!("plan.shots[{at}].prompt");
-            let asked = Asked { capability, prompt, prompt_field, roles: &[], size: None, quality: None };
+            let asked =
+                Asked { capability, prompt, prompt_field, roles: &[], masked: false, size: None, quality: None };
             fit::violations(&model.entry, &asked)
         });
         let unfit: Vec<Violation> = unfit.collect();
@@ -229,6 +230,20 @@ fn identity(account: &AccountUid, connection: Option<Uuid>, entry: &Entry) -> St
     format!("{account} {connection} {} {}", entry.provider, entry.id)
 }
 
+/// What a request needs of a model.
+#[derive(Clone, Copy, Debug)]
+pub struct Need {
+    pub capability: Capability,
+    /// `true` if it has a mask. Of the models that it does not name, only those that suit this are considered.
+    pub masked: bool,
+}
+
+impl From<Capability> for Need {
+    fn from(capability: Capability) -> Self {
+        Self { capability, masked: false }
+    }
+}
+
 /// Selects the model for a capability by what a request names: an id, a `model:` handle, or nothing; among the models of
 /// `connection` when it names one. Of several models with the same id it is the first in the order of
 /// docs/reference/models.md#model-order that has the capability.
@@ -240,8 +255,9 @@ pub fn choose<'a>(
     models: &'a [Runnable],
     model: Option<&str>,
     connection: Option<&str>,
-    capability: Capability,
+    need: Need,
 ) -> Result<&'a Runnable, Violation> {
+    let Need { capability, masked } = need;
     let refuse = |field: &str, message: &str| Err(Violation::new(field, message));
     let of_connection = |it: &&Runnable| {
         connection.is_none_or(|wanted| it.connection.as_ref().is_some_and(|connection| connection.id == wanted))
@@ -251,8 +267,21 @@ pub fn choose<'a>(
     }
     let able = |it: &&Runnable| it.entry.capabilities.contains(&capability);
     let Some(name) = model else {
-        let first = models.iter().filter(of_connection).find(able);
-        return first.map_or_else(|| refuse("model", &format!("you have no model for {capability}")), Ok);
+        let suits = |it: &&Runnable| match masked {
+            true => it.entry.mask.is_some(),
+            false => capability != Capability::ImageEdit || !it.entry.mask_required,
+        };
+        let mut able = models.iter().filter(of_connection).filter(able).peekable();
+        return match able.peek() {
+            None => refuse("model", &format!("you have no model for {capability}")),
+            Some(_) => able.find(suits).map_or_else(
+                || match masked {
+                    true => refuse("mask", "you have no model that takes a mask"),
+                    false => refuse("mask", "your models edit with a mask alone"),
+                },
+                Ok,
+            ),
+        };
     };
     let named: Vec<&Runnable> = models.iter().filter(|it| it.is_named(name)).collect();
     if named.is_empty() {

@@ -119,12 +119,17 @@ fn image<'a>(
     images: usize,
 ) -> Result<&'a Runnable, Vec<Violation>> {
     let capability = capability(images);
-    let model = choose_model(models, model, None, capability).map_err(|violation| vec![violation])?;
+    let model = choose_model(models, model, None, capability.into()).map_err(|violation| vec![violation])?;
     // The prompt is known later and is cut to the maximum length then.
     let roles = vec![None; images];
-    let asked = Asked { capability, prompt: "", prompt_field: "prompt", roles: &roles, size, quality };
+    let asked = Asked { capability, prompt: "", prompt_field: "prompt", roles: &roles, masked: false, size, quality };
     let violations = fit::violations(&model.entry, &asked);
-    let of_inputs = |it: Violation| if it.field == "references" { Violation::new("inputs", it.message) } else { it };
+    let of_inputs = |it: Violation| match it.field.as_str() {
+        "references" => Violation::new("inputs", it.message),
+        // A step has no masks.
+        "mask" => Violation::new("model", it.message),
+        _ => it,
+    };
     match violations.is_empty() {
         true => Ok(model),
         false => Err(violations.into_iter().map(of_inputs).collect()),

@@ -38,7 +38,7 @@ fn connection(number: u128) -> String {
 }
 
 fn refused(models: &[Runnable], model: Option<&str>, connection: Option<&str>, capability: Capability) -> String {
-    choose(models, model, connection, capability).expect_err("refused").field
+    choose(models, model, connection, capability.into()).expect_err("refused").field
 }
 
 #[test]
@@ -69,11 +69,11 @@ fn a_key_is_the_accounts_connections_and_models_own_and_stays() {
 #[test]
 fn without_a_name_the_first_model_with_the_capability_is_meant() {
     let models = models();
-    let first = choose(&models, None, None, Capability::ImageGenerate).expect("there is one");
+    let first = choose(&models, None, None, Capability::ImageGenerate.into()).expect("there is one");
     assert_eq!(first.connection.as_ref().map(|it| it.id.clone()), Some(connection(1)));
-    let second = choose(&models, None, Some(&connection(2)), Capability::ImageGenerate).expect("there is one");
+    let second = choose(&models, None, Some(&connection(2)), Capability::ImageGenerate.into()).expect("there is one");
     assert_eq!(second.connection.as_ref().map(|it| it.id.clone()), Some(connection(2)));
-    let video = choose(&models, None, None, Capability::VideoGenerate).expect("there is one");
+    let video = choose(&models, None, None, Capability::VideoGenerate.into()).expect("there is one");
     assert_eq!(video.entry.id, "animatic");
     assert_eq!(refused(&models, None, Some(&connection(1)), Capability::VideoGenerate), "model");
 }
@@ -83,12 +83,12 @@ fn a_model_is_named_by_id_or_handle() {
     let models = models();
     let id = models[0].entry.id.clone();
     let capability = models[0].entry.capabilities[0];
-    assert_eq!(choose(&models, Some(&id), None, capability).expect("found").key, models[0].key);
+    assert_eq!(choose(&models, Some(&id), None, capability.into()).expect("found").key, models[0].key);
     let twin = models.iter().rfind(|it| it.entry.id == id).expect("the second connection has it, too");
-    assert_eq!(choose(&models, Some(&id), Some(&connection(2)), capability).expect("found").key, twin.key);
+    assert_eq!(choose(&models, Some(&id), Some(&connection(2)), capability.into()).expect("found").key, twin.key);
     let handle = format!("model:{}", twin.key);
-    assert_eq!(choose(&models, Some(&handle), None, capability).expect("found").key, twin.key);
-    assert_eq!(choose(&models, Some(&handle), Some(&connection(2)), capability).expect("found").key, twin.key);
+    assert_eq!(choose(&models, Some(&handle), None, capability.into()).expect("found").key, twin.key);
+    assert_eq!(choose(&models, Some(&handle), Some(&connection(2)), capability.into()).expect("found").key, twin.key);
 }
 
 #[test]

@@ -282,6 +282,7 @@ fn placement(request: &ActionRequest, made: &ActionOutput, stored: Stored) -> Pl
         sha256: made.content.sha256,
         blob_key: stored.blob_key,
         metadata_removed: Vec::new(),
+        masked: None,
         preview,
         provenance: made.provenance.clone(),
         origin: made.origin,

@@ -35,10 +35,12 @@ impl Tasks {
 }
 
 /// What decoders do for this worker alone.
-pub fn decoder_kinds() -> [Kind; 4] {
+pub fn decoder_kinds() -> [Kind; 6] {
     [
         Kind::of::<action::Act>(),
         Kind::of::<generation::Draw>(),
+        Kind::of::<generation::Lay>(),
+        Kind::of::<generation::Prepare>(),
         Kind::of::<import::Look>(),
         Kind::of::<rendition::Reduce>(),
     ]

@@ -266,6 +266,7 @@ impl Harness {
             }
         };
         let bytes = file.len() as i64;
+        let (width, height) = raster::probe(&file).map_or((1, 1), |it| (it.width as i32, it.height as i32));
         let blob_key = db::blobs::adopt(&mut conn, key, &sha256, bytes).await.expect("adopts").expect("is there");
         let handle = AssetHandle { owner: self.me.clone(), id: AssetId::parse(id).expect("valid") };
         let asset = NewAsset {
@@ -275,8 +276,8 @@ impl Harness {
             kind: AssetKind::Image,
             name: name.into(),
             mime_type: "image/png".into(),
-            width: 1,
-            height: 1,
+            width,
+            height,
             bytes,
             blob_key,
             origin: worker::marks::claimed_origin(&file),

@@ -262,6 +262,7 @@ impl<M> StartCampaign<'_, M> {
             size: None,
             quality: None,
             references: Vec::new(),
+            mask: None,
             elements: Vec::new(),
             targets: vec![target.clone()],
         });

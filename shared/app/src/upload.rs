@@ -54,8 +54,10 @@ pub struct KeptOriginal {
 pub struct UploadAsset<'a> {
     /// Who uploads it.
     pub caller: &'a Credential,
-    /// Canvas that the asset belongs to and that gets a node.
+    /// Canvas that the asset belongs to.
     pub canvas: Option<&'a CanvasHandle>,
+    /// `true` if the canvas gets a node that shows it.
+    pub is_shown: bool,
     pub name: String,
     pub image: StoredImage,
     pub key: Option<Key<'a>>,
@@ -127,7 +129,7 @@ impl Command for UploadAsset<'_> {
                 reason: original.reason,
             }),
         };
-        let node = canvas.as_ref().map(|_| NodeId::generate());
+        let node = canvas.as_ref().filter(|_| self.is_shown).map(|_| NodeId::generate());
         let side = |pixels: u32| i32::try_from(pixels).map_err(|_| inconsistent("an image is larger than its limit"));
         let asset = NewAsset {
             handle: AssetHandle { owner: owner.clone(), id: AssetId::generate() },

@@ -149,3 +149,7 @@ pub const RECIPE_OUTPUTS_MAX: usize = 8;
 pub const RECIPE_TEXT_MAX: usize = 24_000;
 /// A prompt, in characters.
 pub const PROMPT_MAX: usize = 8000;
+/// Maximum width of the transition at the edge of a mask, in pixels.
+pub const MASK_FEATHER_MAX: u32 = 64;
+/// Its default.
+pub const MASK_FEATHER_DEFAULT: u32 = 8;

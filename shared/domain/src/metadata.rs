@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use crate::Timestamp;
 use crate::action::{ActionHandle, ActionVersion};
 use crate::graph::named;
-use crate::id::{AssetHandle, ElementVersionHandle, JobHandle, NodeId, RecipeHandle, RunHandle};
+use crate::id::{AssetHandle, ElementVersionHandle, ImageHandle, JobHandle, NodeId, RecipeHandle, RunHandle};
 use crate::import::Variant;
 use crate::job::{JobStatus, ReferenceInput, WorkOperation};
 use crate::model::{ProviderKind, is_stand_in};
@@ -183,6 +183,11 @@ pub struct Provenance {
     pub duration_seconds: Option<f64>,
     /// Kind of origin.
     pub kind: ProvenanceKind,
+    /// Mask of the edit: a node or asset handle.
+    #[schema(value_type = ImageHandle)]
+    pub mask: Option<String>,
+    /// `true` if the mask could not be applied to what the model made.
+    pub mask_not_applied: Option<bool>,
     /// The provider's id of the model.
     pub model: Option<String>,
     /// Operation of the run.
@@ -222,6 +227,8 @@ impl Provenance {
             duration_seconds: None,
             elements: Vec::new(),
             kind,
+            mask: None,
+            mask_not_applied: None,
             model: None,
             operation: None,
             params: None,

@@ -36,6 +36,8 @@ named! {
         TextTruncated = "text_truncated",
         /// An Action enlarged its source more than 1.5 times a side.
         UpscaledOutput = "upscaled_output",
+        /// A mask could not be applied to what the model made.
+        MaskNotApplied = "mask_not_applied",
     }
 }
 
@@ -63,7 +65,8 @@ impl FindingCode {
             | FindingCode::LineCrossesNode
             | FindingCode::PictureCropped
             | FindingCode::TextTruncated
-            | FindingCode::UpscaledOutput => None,
+            | FindingCode::UpscaledOutput
+            | FindingCode::MaskNotApplied => None,
         }
     }
 }

@@ -139,6 +139,9 @@ pub(crate) fn fields_with_images(
             fields.insert(field.clone(), image(frame).into());
         }
     }
+    if let Some(mask) = &order.mask {
+        fields.insert(mask_field(order)?.to_owned(), image(mask).into());
+    }
     if order.references.is_empty() {
         return Ok(fields);
     }
@@ -163,6 +166,12 @@ pub(crate) fn fields_with_images(
 pub(crate) fn references_field(order: &Order) -> Result<&ReferenceField, CallError> {
     let takes = order.model.wire.references.as_ref();
     takes.ok_or_else(|| CallError::new(Class::Invalid, "the model has no field for images"))
+}
+
+/// The field for the mask of an order.
+pub(crate) fn mask_field(order: &Order) -> Result<&str, CallError> {
+    let field = order.model.wire.mask.as_deref();
+    field.ok_or_else(|| CallError::new(Class::Invalid, "the model has no field for a mask"))
 }
 
 /// The endpoint of an order. In order of precedence: the endpoint of its capability, the endpoint

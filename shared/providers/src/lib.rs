@@ -38,7 +38,7 @@ pub use capabilities::{Idempotency, ProtocolCapabilities};
 pub use catalogue::{Catalogue, CatalogueError, Entry};
 pub use incoming::Incoming;
 pub use key::ApiKey;
-pub use order::{Media, Order, OrderImage, Shape, VARIATION_PROMPT, instruction};
+pub use order::{MASK_BYTES_MAX, MaskForm, Media, Order, OrderImage, Shape, VARIATION_PROMPT, instruction};
 pub use outcome::{Artifact, Cancellation, Output, Polled, Run, Submission};
 pub use protocols::ManagedProtocol;
 pub use provider::{Deadlines, Endpoint, PreparedSubmit, Provider, ProviderError, base_url};

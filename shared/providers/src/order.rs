@@ -7,7 +7,7 @@ use domain::graph::Role;
 use domain::model::Capability;
 
 use crate::call_error::{CallError, Class};
-use crate::catalogue::Entry;
+use crate::catalogue::{Entry, MaskHandling};
 
 /// The prompt of a variation without a prompt. No provider has a separate endpoint for variations
 /// anymore, so they are sent as edits.
@@ -61,6 +61,9 @@ pub struct Order {
     pub prompt: String,
     /// The reference images; at least one in an edit or a variation.
     pub references: Vec<OrderImage>,
+    /// The mask of an edit, of the size of the first reference, in the [form](MaskForm) of the protocol. Only for models that are
+    /// sent one.
+    pub mask: Option<OrderImage>,
     /// The kind of output, which must match the capability.
     pub shape: Shape,
     /// The key of this output: 1 to 200 characters of visible ASCII, the same in every attempt at
@@ -69,6 +72,18 @@ pub struct Order {
     /// honor it.
     pub idempotency_key: String,
 }
+
+/// The form of a mask that a protocol takes: a PNG.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MaskForm {
+    /// Gray; white changes.
+    White,
+    /// With alpha; what is transparent changes, and is white. The source is a PNG as well.
+    Transparent,
+}
+
+/// Maximum size of a mask in bytes: below OpenAI's 4 MB, the smallest limit.
+pub const MASK_BYTES_MAX: usize = 4_000_000 - 1;
 
 /// The kind of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,6 +164,16 @@ impl Order {
         };
         if !(least..=most).contains(&self.references.len()) {
             return refuse(format!("{} takes {least} to {most} references", model.id));
+        }
+        let takes_mask = self.capability == Capability::ImageEdit && model.mask == Some(MaskHandling::Native);
+        if self.mask.is_some() && !takes_mask {
+            return refuse(format!("{} is sent no mask", model.id));
+        }
+        if self.mask.is_none() && model.mask_required {
+            return refuse(format!("{} needs a mask", model.id));
+        }
+        if self.mask.as_ref().is_some_and(|mask| mask.bytes.len() > MASK_BYTES_MAX) {
+            return refuse(format!("the mask has more than {MASK_BYTES_MAX} bytes"));
         }
         if let Some(what) = self.not_offered() {
             return refuse(format!("{} does not offer this {what}", model.id));

@@ -12,7 +12,7 @@ use url::Url;
 use crate::call_error::{CallError, Class};
 use crate::capabilities::ProtocolCapabilities;
 use crate::key::ApiKey;
-use crate::order::{Media, Order};
+use crate::order::{MaskForm, Media, Order};
 use crate::outcome::{Cancellation, Output, Polled, Run};
 use crate::text::TextOrder;
 
@@ -44,6 +44,11 @@ pub(crate) trait Protocol: Send + Sync {
 
     /// The protocol's capabilities for orders of `media`.
     fn capabilities(&self, media: Media) -> ProtocolCapabilities;
+
+    /// The form of a mask.
+    fn mask_form(&self) -> MaskForm {
+        MaskForm::White
+    }
 
     /// Adds the header with `key`, and constant headers of every call.
     fn authorize(&self, key: Option<&ApiKey>, headers: &mut HeaderMap) {

@@ -13,7 +13,7 @@ use crate::call_error::{CallError, Class, lost};
 use crate::capabilities::ProtocolCapabilities;
 use crate::incoming::Incoming;
 use crate::key::ApiKey;
-use crate::order::{Media, Order};
+use crate::order::{MaskForm, Media, Order};
 use crate::outcome::{Artifact, Cancellation, Output, Polled, Run, Submission};
 use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site};
 use crate::protocols::{self, ManagedProtocol};
@@ -143,6 +143,11 @@ impl Provider {
     /// The protocol's capabilities for orders of `media`.
     pub fn capabilities(&self, media: Media) -> ProtocolCapabilities {
         self.protocol.capabilities(media)
+    }
+
+    /// The form of a mask that the protocol takes.
+    pub fn mask_form(&self) -> MaskForm {
+        self.protocol.mask_form()
     }
 
     /// Prepares the submit of an order: checks it and uploads its images, if the protocol requires

@@ -163,8 +163,9 @@ mod tests {
         let url = Url::parse("http://inference:8000").expect("a URL");
         let on = |protocol| managed(Settings { url: Some(&url), protocol, ..NONE });
         assert_eq!(on("openai"), ["outline", "sd-cpp-local", "llama-cpp-local"]);
+        let images = ["sdxl", "sdxl-img2img", "sdxl-inpaint"];
         let videos = ["wan2.2-5b", "wan2.2-5b-i2v", "wan2.2-14b-flf"];
-        assert_eq!(on("comfy"), [&["outline", "sdxl", "sdxl-img2img"][..], &videos].concat());
+        assert_eq!(on("comfy"), [&["outline"][..], &images, &videos].concat());
     }
 
     #[test]

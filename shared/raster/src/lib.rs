@@ -24,6 +24,7 @@ pub mod document;
 pub mod encode;
 pub mod grade;
 pub mod header;
+pub mod mask;
 pub mod memory;
 pub mod metadata;
 pub mod motion;

@@ -12,12 +12,12 @@ use crate::{Error, Pixels};
 
 /// JPEG and WebP quality of an image that must be encoded again. Models give the same results as
 /// with the original.
-const QUALITY: u8 = 90;
+pub const QUALITY: u8 = 90;
 /// Longest side of an image that must be encoded again.
-const SIDE_MAX: u32 = 4096;
+pub const SIDE_MAX: u32 = 4096;
 /// The number of attempts to make an image small enough. One is usually enough; the others are for
 /// images that compress unevenly.
-const SHRINKS_MAX: usize = 6;
+pub const SHRINKS_MAX: usize = 6;
 /// Bytes per decoded pixel, and per pixel of the result.
 const PIXEL_BYTES: u64 = 4;
 

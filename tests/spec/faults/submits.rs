@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use domain::model::ProviderKind;
 use e2e::api::{key, text};
-use e2e::{Chance, Part, SETTLING, Stack, User, checker};
+use e2e::{Chance, Part, SETTLING, Stack, User, checker, images};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
@@ -282,6 +282,50 @@ async fn no_provider_begins_twice_wherever_a_worker_dies() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_refuses_a_second_submit_is_submitted_to_again_and_begins_once() {
     survive(COMFY, "comfy", &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_masked_edit_is_paid_once_and_ends_with_the_same_image_wherever_a_worker_dies() {
+    let server = Simulator::start(Vendor::Comfy).await;
+    let builder = mortal().env("CANVAS_LEASE_SECONDS", LEASE_SECONDS);
+    let builder = builder.env("CANVAS_MANAGED_URL", server.url()).env("CANVAS_MANAGED_PROTOCOL", "comfy");
+    let stack = start(builder).await;
+    let payer = Payer::new(&stack, server, COMFY).await;
+    let upload = async |file: Vec<u8>| text(&payer.user.upload("image/png", file).await, "/handle").to_owned();
+    let (source, mask) = (upload(images::png(96, 64)).await, upload(images::transparent_png(96, 64)).await);
+    let edits = async {
+        let mut files = Vec::new();
+        for failpoint in [None, Some("generation.fetched"), Some("generation.stored")] {
+            let holding = failpoint.map(|failpoint| stack.make_hold(failpoint));
+            if let Some((_, held)) = &holding {
+                stack.restart_with(Part::IMAGE_WORKER, &[("CANVAS_FAILPOINTS", held.as_str())]).await;
+            }
+            let target = payer.user.slot(&payer.canvas).await;
+            let now = payer.user.canvas(&payer.canvas).await;
+            let into = json!({"canvasId": payer.canvas, "baseRevision": now["revision"], "targetNodeId": target});
+            let masked = json!({"source": source, "mask": mask});
+            let job = payer.start("/images/edit", "sdxl-inpaint", [into, masked]).await;
+            if let Some((hold, _)) = holding {
+                hold.reached_by(1).await;
+                stack.kill(Part::IMAGE_WORKER);
+                hold.release();
+                stack.restart(Part::IMAGE_WORKER).await;
+            }
+            payer.check(&stack, &job, failpoint.unwrap_or("no death"), ("succeeded", 1)).await;
+            let end = payer.user.finished(&job).await;
+            assert_eq!(end["images"][0]["masked"], true, "{end}");
+            let path = format!("/assets/{}/content", text(&end, "/images/0/assetId"));
+            files.push(payer.user.get(&path).await.expect(200).body);
+        }
+        files
+    };
+    let files = tokio::select! {
+        files = edits => files,
+        never = hasten(std::slice::from_ref(&payer)) => match never {},
+    };
+    assert!(files.iter().all(|file| *file == files[0]), "the same file each time");
+    checker::settled(&stack, SETTLING).await;
+    assert_eq!(checker::invariants(&stack).await, [""; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,8 +1,9 @@
-//! Images: which starts are accepted (docs/reference/images.md). No worker runs, so accepted jobs stay queued.
+//! Images: which starts are accepted (docs/reference/images.md). Without workers, accepted jobs stay queued.
 
 mod credit;
 mod guidance;
 mod invalid;
+mod masks;
 mod models;
 mod setting;
 mod unprocessable;

@@ -153,6 +153,7 @@ impl Run<'_> {
             capability: request.capability,
             prompt: request.prompt.clone(),
             references: images.references,
+            mask: None,
             shape: Shape::Video {
                 first_frame: images.first,
                 last_frame: images.last,

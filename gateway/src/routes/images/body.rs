@@ -1,12 +1,45 @@
 //! The body of the three image requests (docs/reference/images.md#request-fields).
 
 use domain::id::{ElementVersionHandle, ImageHandle, ModelReference, NodeReference};
-use domain::job::ImageReferenceForm;
+use domain::job::{ImageMaskForm, ImageReferenceForm, MaskMode};
+use domain::limits::MASK_FEATHER_MAX;
 use domain::webhook::WebhookInput;
+use serde::Deserialize;
 
 use crate::place::TargetPlace;
 use crate::reference::ReferenceItem;
 use crate::start::start_request;
+
+const _: () = assert!(MASK_FEATHER_MAX == 64, "the schema of maskFeather has the limit");
+
+/// A mask, as a start names it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum MaskItem {
+    /// The handle alone.
+    Plain(String),
+    /// The handle with how the mask is read.
+    Detailed {
+        /// The handle.
+        handle: String,
+        /// What of the pixels is read.
+        mode: Option<MaskMode>,
+        /// `true` if it is read the other way round.
+        invert: Option<bool>,
+    },
+}
+
+impl MaskItem {
+    /// Handle, mode and inversion.
+    pub fn parts(&self) -> (&str, MaskMode, bool) {
+        match self {
+            Self::Plain(handle) => (handle, MaskMode::Auto, false),
+            Self::Detailed { handle, mode, invert } => {
+                (handle, mode.unwrap_or(MaskMode::Auto), invert.unwrap_or_default())
+            }
+        }
+    }
+}
 
 start_request! {
     /// Request to generate, edit or vary images. Edit and variations need images to start from; generate and edit need a prompt. One
@@ -36,9 +69,19 @@ start_request! {
         #[serde(default)]
         #[schema(value_type = Vec<ElementVersionHandle>, max_items = 8)]
         pub elements: Vec<String>,
-        /// Node or asset handle of an image that is appended to the references; 16 in all.
+        /// Node or asset handle of an image that is appended to the references; 16 in all. With a mask it is needed, and is the
+        /// image that is changed.
         #[schema(value_type = Option<ImageHandle>)]
         pub source: Option<String>,
+        /// Image that says what of the source changes: white, or what is transparent where any of it is. It has the size of the source,
+        /// or its aspect ratio. Only in edits.
+        #[schema(value_type = Option<ImageMaskForm>, inline)]
+        pub mask: Option<MaskItem>,
+        /// Width in pixels of the transition at the edge of the mask, inside the area that changes. Default: 8.
+        #[schema(maximum = 64)]
+        pub mask_feather: Option<u32>,
+        /// `false` takes the model's image as it is; otherwise what the mask keeps is restored from the source. Default: `true`.
+        pub mask_composite: Option<bool>,
         /// Number of targets; must equal their actual number.
         #[schema(minimum = 1, maximum = 4)]
         pub count: Option<u32>,

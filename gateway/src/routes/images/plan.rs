@@ -8,7 +8,7 @@ use db::accounts::Credential;
 use domain::Violation;
 use domain::graph::{Node, NodeType, Role};
 use domain::id::{JobId, NodeId};
-use domain::job::{ImageRequest, JobOperation, Request};
+use domain::job::{ImageRequest, JobOperation, Mask, Request};
 use domain::limits::PROMPT_MAX;
 use domain::model::Capability;
 use futures_util::future::BoxFuture;
@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 
 use super::elements::Elements;
 use super::references::Images;
-use super::rules::{Checked, Prompt};
+use super::rules::{Checked, CheckedMask, Prompt};
 use crate::extract::idempotency::fingerprint_without_defaults;
-use crate::models::choose;
 use crate::models::fit::{self, Asked};
+use crate::models::{Need, choose};
 use crate::observe::Trace;
 use crate::place::with_destination;
 use crate::start::with_cap;
@@ -67,11 +67,11 @@ impl Generation {
         lenient: bool,
         trace: Trace,
     ) -> JobStart {
-        let Checked { canvas, terms, destination, is_listed, prompt, references, source, webhook, .. } = request;
+        let Checked { canvas, terms, destination, is_listed, prompt, references, source, mask, webhook, .. } = request;
         let spelled = references.as_ref().map(|them| {
             them.iter().map(|(named, role)| json!({"handle": named.to_string(), "role": role})).collect::<Vec<_>>()
         });
-        let body = json!({
+        let mut body = json!({
             "baseRevision": request.base_revision, "targetNodeIds": destination.existing(),
             "one": !is_listed && !destination.existing().is_empty(), "count": request.count,
             "prompt": match &prompt { Prompt::Text(text) => Some(text), _ => None },
@@ -80,6 +80,9 @@ impl Generation {
             "elements": elements.handles, "connectionId": request.connection, "model": request.model,
             "size": request.size, "quality": request.quality, "webhook": webhook,
         });
+        if let Some(CheckedMask { named, mode, invert, feather, composite }) = &mask {
+            body["mask"] = json!([named.to_string(), mode, invert, feather, composite]);
+        }
         let omit_defaults = |body: &mut Value| {
             // A count that is sent equals the number of targets.
             body["count"] = json!(null);
@@ -102,7 +105,7 @@ impl Generation {
                 destination,
                 is_listed,
                 prompt,
-                images: Images { references, source, needed },
+                images: Images { references, source, mask, needed },
                 elements,
                 connection: request.connection,
                 model: request.model,
@@ -141,7 +144,7 @@ impl Work for Generation {
             let prompt = self.prompt(found.nodes.iter().flatten().next(), &mut refused);
             let prompt = self.elements.guide(&prompt, providers::VARIATION_PROMPT);
             let target = self.images.connected_to(&self.destination);
-            let references =
+            let (references, mask) =
                 self.images.resolve(conn, canvas, target, found.images, &self.elements, &mut refused).await?;
             refused.extend_from_slice(&self.elements.refused);
             let roles: Vec<Option<Role>> = references.iter().map(|reference| reference.role).collect();
@@ -150,11 +153,13 @@ impl Work for Generation {
                 prompt: &prompt,
                 prompt_field: self.prompt.field(),
                 roles: &roles,
+                masked: self.images.mask.is_some(),
                 size: self.size.as_deref(),
                 quality: self.quality.as_deref(),
             };
             let models = self.app.runnable(conn, &caller.account).await?;
-            let model = choose(&models, self.model.as_deref(), self.connection.as_deref(), asked.capability);
+            let need = Need { capability: asked.capability, masked: asked.masked };
+            let model = choose(&models, self.model.as_deref(), self.connection.as_deref(), need);
             let model = match model {
                 Ok(model) => {
                     refused.extend(fit::violations(&model.entry, &asked));
@@ -168,7 +173,10 @@ impl Work for Generation {
             if !refused.is_empty() {
                 return Err(app::Error::Unprocessable(refused));
             }
-            let size = fit::image_size(&model.entry, &asked);
+            let size = match &mask {
+                Some((Mask { composite: true, .. }, source)) => Some((source.width.into(), source.height.into())),
+                _ => fit::image_size(&model.entry, &asked),
+            };
             let targets = self.destination.prepare(caller, graph, existing, size, &self.images.links())?;
             let (model, estimated_seconds) = (model.chosen(), model.estimated_seconds());
             Ok(JobPlan {
@@ -184,6 +192,7 @@ impl Work for Generation {
                     size: self.size.clone(),
                     quality: self.quality.clone(),
                     references,
+                    mask: mask.map(|(mask, _)| mask),
                     elements: self.elements.handles.clone(),
                     targets: targets.ids(),
                 }),

@@ -10,26 +10,32 @@ use db::canvases::IncomingReference;
 use domain::Violation;
 use domain::graph::{Named, Purpose, Role};
 use domain::id::NodeId;
-use domain::job::Reference;
+use domain::job::{Mask, Reference};
 use domain::limits::IMAGE_REFERENCES_MAX;
+use raster::Size;
+use raster::resize::check_output;
 
 use super::elements::Elements;
+use super::rules::CheckedMask;
 
 /// The images that a request names, or leaves to its target.
 pub struct Images {
     /// References with roles, if the request names any.
     pub references: Option<Vec<(Named, Option<Role>)>>,
-    /// Image appended to the references.
+    /// Image appended to the references; with a mask, the first image.
     pub source: Option<Named>,
+    /// The mask of the source.
+    pub mask: Option<CheckedMask>,
     /// `true` if the operation starts from images, so that the request or a connection must provide one. Images of Elements
     /// guide the result and do not count.
     pub needed: bool,
 }
 
 impl Images {
-    /// The images that the request names: references, then the source.
+    /// The images that the request names: references, then the source, then the mask.
     pub fn named(&self) -> impl Iterator<Item = &Named> {
-        self.references.iter().flatten().map(|(named, _)| named).chain(&self.source)
+        let references = self.references.iter().flatten().map(|(named, _)| named);
+        references.chain(&self.source).chain(self.mask.iter().map(|mask| &mask.named))
     }
 
     /// The nodes that the request names as images.
@@ -53,7 +59,8 @@ impl Images {
     }
 
     /// The images in the order in which they are sent: references (or those of the `reference` connections into `target`), the
-    /// source, those of the Elements. `found` are those that the request [names](Self::named). Violations are added to `refused`.
+    /// source, those of the Elements. Also the mask, with the size of the source. `found` are those that the request
+    /// [names](Self::named). Violations are added to `refused`.
     pub async fn resolve(
         &self,
         conn: &mut PgConnection,
@@ -62,7 +69,8 @@ impl Images {
         found: Vec<Option<InputImage>>,
         elements: &Elements,
         refused: &mut Vec<Violation>,
-    ) -> app::Result<Vec<Reference>> {
+    ) -> app::Result<(Vec<Reference>, Option<(Mask, Size)>)> {
+        let mask = self.mask(&found, refused);
         let (mut resolved, mut found) = (Vec::new(), found.into_iter().map(|image| image.map(|it| it.handle)));
         match (&self.references, target) {
             (Some(named), _) => {
@@ -82,7 +90,15 @@ impl Images {
         }
         if let Some(source) = &self.source {
             match found.next().flatten() {
-                Some(asset) => add(&mut resolved, Reference { handle: source.to_string(), asset, role: None }),
+                Some(asset) => {
+                    add(&mut resolved, Reference { handle: source.to_string(), asset, role: None });
+                    if self.mask.is_some() {
+                        // A mask is that of the first image that a model is sent.
+                        let handle = source.to_string();
+                        let at = resolved.iter().position(|reference| reference.handle == handle).unwrap_or_default();
+                        resolved[..=at].rotate_right(1);
+                    }
+                }
                 None => refused.push(unreadable("source")),
             }
         }
@@ -98,8 +114,47 @@ impl Images {
             );
             refused.push(Violation::new(field, message));
         }
-        Ok(resolved)
+        Ok((resolved, mask))
     }
+
+    /// The mask, which must have the shape of the source, and the size of the source. `found` are the images that the request
+    /// [names](Self::named).
+    fn mask(&self, found: &[Option<InputImage>], refused: &mut Vec<Violation>) -> Option<(Mask, Size)> {
+        let mask = self.mask.as_ref()?;
+        let [.., source, image] = found else { return None };
+        let Some(image) = image else {
+            refused.push(unreadable("mask"));
+            return None;
+        };
+        let size = |image: &InputImage| {
+            let side = |side: i32| u32::try_from(side).unwrap_or_default();
+            Size::new(side(image.width), side(image.height))
+        };
+        // Without it, the source is a violation itself.
+        let source = size(source.as_ref()?);
+        if let Err(error) = check_output(source) {
+            refused.push(Violation::new("source", format!("cannot be edited with a mask: {error}")));
+        }
+        if !has_shape_of(size(image), source) {
+            let message = format!(
+                "has {} x {} pixels; it must have the {} x {} of the source, or their aspect ratio",
+                image.width, image.height, source.width, source.height
+            );
+            refused.push(Violation::new("mask", message));
+        }
+        let CheckedMask { named, mode, invert, feather, composite } = mask.clone();
+        let asset = image.handle.clone();
+        Some((Mask { handle: named.to_string(), asset, mode, invert, feather, composite }, source))
+    }
+}
+
+/// Returns `true` if two images have the same shape within a pixel of the smaller one: the larger one, scaled to a side of the
+/// smaller one, differs in the other side by at most 1.
+fn has_shape_of(one: Size, other: Size) -> bool {
+    let larger = if one.pixels() > other.pixels() { one } else { other };
+    let across = u64::from(one.width) * u64::from(other.height);
+    let down = u64::from(other.width) * u64::from(one.height);
+    across.abs_diff(down) <= u64::from(larger.width.max(larger.height))
 }
 
 /// Adds a reference unless its handle is present already; the earlier one keeps its position and role.
@@ -122,4 +177,36 @@ async fn incoming(conn: &mut PgConnection, canvas: &LockedCanvas, target: &NodeI
 
 fn unreadable(field: impl Into<String>) -> Violation {
     Violation::new(field, "holds no image that you can read")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mask_has_the_shape_of_its_source_within_a_pixel_of_the_smaller() {
+        let fits = |mask: (u32, u32), source: (u32, u32)| {
+            let fits = has_shape_of(Size::new(mask.0, mask.1), Size::new(source.0, source.1));
+            assert_eq!(fits, has_shape_of(Size::new(source.0, source.1), Size::new(mask.0, mask.1)));
+            fits
+        };
+        for (mask, source, wanted) in [
+            ((1500, 1000), (1500, 1000), true),
+            ((750, 500), (1500, 1000), true),
+            ((100, 67), (1500, 1000), true),
+            ((100, 66), (1500, 1000), true),
+            ((100, 68), (1500, 1000), false),
+            ((1500, 1001), (1500, 1000), true),
+            ((1500, 1002), (1500, 1000), false),
+            ((1000, 1500), (1500, 1000), false),
+            ((3000, 2002), (1500, 1000), true),
+            ((3000, 2003), (1500, 1000), false),
+            ((1, 1), (1, 1), true),
+            ((1, 1), (2, 1), true),
+            ((1, 1), (3, 1), true),
+            ((3, 3), (9, 1), false),
+        ] {
+            assert_eq!(fits(mask, source), wanted, "{mask:?} {source:?}");
+        }
+    }
 }

@@ -9,12 +9,12 @@ use domain::Violation;
 use domain::element::ElementRef;
 use domain::graph::{Named, NodeType, Role};
 use domain::id::{AccountUid, CanvasHandle, NodeId};
-use domain::job::JobOperation;
-use domain::limits::IMAGE_REFERENCES_MAX;
+use domain::job::{JobOperation, MaskMode};
+use domain::limits::{IMAGE_REFERENCES_MAX, MASK_FEATHER_DEFAULT};
 use domain::webhook::WebhookInput;
 use egress::Guard;
 
-use super::body::ImageStart;
+use super::body::{ImageStart, MaskItem};
 use crate::extract::canvas::canvas_of;
 use crate::extract::check::Check;
 use crate::models::malformed_name;
@@ -33,12 +33,23 @@ pub struct Checked {
     pub prompt: Prompt,
     pub references: Option<References>,
     pub source: Option<Named>,
+    pub mask: Option<CheckedMask>,
     pub elements: Vec<String>,
     pub connection: Option<String>,
     pub model: Option<String>,
     pub size: Option<String>,
     pub quality: Option<String>,
     pub webhook: Option<WebhookInput>,
+}
+
+/// The mask of an edit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckedMask {
+    pub named: Named,
+    pub mode: MaskMode,
+    pub invert: bool,
+    pub feather: u32,
+    pub composite: bool,
 }
 
 /// Images with their roles.
@@ -65,6 +76,7 @@ impl ImageStart {
         let targets = self.targets(&mut check);
         let prompt = self.prompt(&mut check, operation);
         let (references, source) = self.references(&mut check, account);
+        let mask = self.mask(&mut check, account, operation);
         self.check_elements(&mut check);
         check.extend(self.model.as_deref().and_then(|model| malformed_name("model", model)));
         let place = self.place.map(|place| {
@@ -84,6 +96,7 @@ impl ImageStart {
                 prompt,
                 references,
                 source,
+                mask,
                 elements: self.elements,
                 connection: self.connection_id,
                 model: self.model,
@@ -155,6 +168,35 @@ impl ImageStart {
         let source = self.source.is_some().then(|| named.pop().flatten()).flatten();
         let references = named.into_iter().zip(items).filter_map(|(named, item)| Some((named?, item.parts().1)));
         (self.references.is_some().then(|| references.collect()), source)
+    }
+
+    /// The mask, which edits of a source take (docs/reference/images.md#masks).
+    fn mask(&self, check: &mut Check, account: &AccountUid, operation: JobOperation) -> Option<CheckedMask> {
+        let fields = [
+            ("mask", self.mask.is_some()),
+            ("maskFeather", self.mask_feather.is_some()),
+            ("maskComposite", self.mask_composite.is_some()),
+        ];
+        for (field, _) in fields.iter().filter(|(_, is_present)| *is_present) {
+            if operation != JobOperation::Edit {
+                check.note(*field, "is for edits alone");
+            } else {
+                check.note_if(self.mask.is_none(), *field, "needs a mask");
+            }
+        }
+        let item = self.mask.as_ref()?;
+        let is_edit = operation == JobOperation::Edit;
+        check.note_if(is_edit && self.source.is_none(), "source", "is needed with a mask");
+        let (handle, mode, invert) = item.parts();
+        let field = if matches!(item, MaskItem::Plain(_)) { "mask" } else { "mask.handle" };
+        let named = Named::parse(handle, account).ok_or("must be a node or asset handle");
+        Some(CheckedMask {
+            named: check.parsed(field, named)?,
+            mode,
+            invert,
+            feather: self.mask_feather.unwrap_or(MASK_FEATHER_DEFAULT),
+            composite: self.mask_composite.unwrap_or(true),
+        })
     }
 
     /// Versions of Elements, each once. A version has one spelling, so equal texts are equal versions.
@@ -273,6 +315,25 @@ mod tests {
             (JobOperation::Variations, &[]),
         ] {
             assert_eq!(fields(operation, bare.clone()), refused, "{operation}");
+        }
+    }
+
+    #[test]
+    fn a_mask_is_for_edits_of_a_source() {
+        let masked = json!({"source": "node:s", "mask": "asset:m", "maskFeather": 0, "maskComposite": false});
+        assert!(with(masked.clone()).is_empty());
+        assert!(with(json!({"source": "node:s", "mask": {"handle": "node:s", "mode": "alpha"}})).is_empty());
+        assert_eq!(with(json!({"mask": "asset:m"})), ["source"]);
+        assert_eq!(
+            with(json!({"source": "node:s", "maskFeather": 3, "maskComposite": true})),
+            ["maskFeather", "maskComposite"]
+        );
+        assert_eq!(with(json!({"source": "node:s", "mask": "m m"})), ["mask"]);
+        assert_eq!(with(json!({"source": "node:s", "mask": {"handle": "m m", "invert": true}})), ["mask.handle"]);
+        for operation in [JobOperation::Generate, JobOperation::Variations] {
+            let mut body = json!({"targetNodeId": "t", "prompt": "p"});
+            body.as_object_mut().expect("an object").extend(masked.as_object().cloned().expect("an object"));
+            assert_eq!(fields(operation, body), ["mask", "maskFeather", "maskComposite"], "{operation}");
         }
     }
 

@@ -59,7 +59,7 @@ impl Chosen {
     ) -> app::Result<Self> {
         let capability = capability(&request.images);
         let models = app.runnable(conn, account).await?;
-        let chosen = choose(&models, Some(&request.model), request.connection.as_deref(), capability);
+        let chosen = choose(&models, Some(&request.model), request.connection.as_deref(), capability.into());
         let model = chosen.map_err(|violation| refused.push(violation)).ok();
         if let Some(model) = model {
             refused.extend(not_offered(&model.entry, request));

@@ -18,11 +18,13 @@ use serde::{Deserialize, Serialize};
 use worker::decode::{header_of_made, refusal};
 use worker::files::Content;
 use worker::generation::Step;
+use worker::image::unusable;
 use worker::marks::marked;
 use worker::{Error, Interrupt};
 
 use super::Run;
 use super::keep::GeneratedImage;
+use super::masks::MaskOutcome;
 
 /// The size of a frame if neither the request nor the model specifies one.
 const SIZE: Size = Size::new(1024, 1024);
@@ -31,8 +33,18 @@ impl Run<'_> {
     pub(super) async fn draw(&self, model: &Entry, output: &JobOutput) -> Result<Step<GeneratedImage>, Interrupt> {
         self.task_run.check()?;
         let assets = self.assets().await?;
+        if let (Some(mask), Some(source)) = (&self.request.mask, assets.first()) {
+            self.prepare_mask(mask, source, None).await?;
+        }
         taskqueue::failpoint!("generation.submitting");
-        let made = self.task_run.unless_canceled(self.frame(model, output, &assets)).await??;
+        let mut made = self.task_run.unless_canceled(self.frame(model, output, &assets)).await??;
+        if let Some(mask) = &self.request.mask {
+            let frame = &made.content.content.bytes;
+            let header = header_of_made(frame)?;
+            let laid = self.masked(mask, frame, &header, made.origin);
+            let laid = self.task_run.unless_canceled(laid).await??;
+            made = laid.ok_or_else(|| unusable(&mask.handle, "it is gone"))?;
+        }
         taskqueue::failpoint!("generation.accepted");
         Ok(Step::Finished(made, None))
     }
@@ -45,7 +57,10 @@ impl Run<'_> {
         assets: &[AssetRecord],
     ) -> Result<GeneratedImage, Interrupt> {
         let size = self.request.size.as_deref().or(model.sizes.first().map(String::as_str));
-        let size = size.and_then(parse).unwrap_or(SIZE);
+        let size = match (&self.request.mask, assets.first()) {
+            (Some(_), Some(source)) => Self::drawn_size(source),
+            _ => size.and_then(parse).unwrap_or(SIZE),
+        };
         let sources: Vec<image::Source> = assets.iter().map(source).collect();
         // Memory is reserved before the files are loaded, so that jobs that wait for memory hold
         // nothing. The decoder has copies of them.
@@ -79,7 +94,8 @@ impl Run<'_> {
         match drawing.await? {
             Ok(made) => {
                 let (Header { format, width, height, .. }, content) = made?;
-                Ok(GeneratedImage { content: content.into(), format, width, height, origin })
+                let mask = MaskOutcome::Unmasked;
+                Ok(GeneratedImage { content: content.into(), format, width, height, origin, mask })
             }
             Err(why) => Err(Failure::new(FailureCode::ActionInputInvalid, why).into()),
         }

@@ -14,6 +14,7 @@ use worker::marks::marked;
 use worker::{Error, Interrupt};
 
 use super::Run;
+use super::masks::MaskOutcome;
 
 /// An image that was decoded successfully.
 pub(super) struct GeneratedImage {
@@ -27,6 +28,8 @@ pub(super) struct GeneratedImage {
     pub height: u32,
     /// Where it comes from.
     pub origin: Option<DigitalSourceType>,
+    /// What became of the job's mask.
+    pub mask: MaskOutcome,
 }
 
 /// The failure of a result that is not an image.
@@ -36,13 +39,21 @@ fn no_image() -> Failure {
 
 impl Run<'_> {
     /// Decodes a result completely, once there is memory for its pixels. An image that passes can
-    /// be used as an input afterwards. Private metadata is removed, except from an image with a
-    /// C2PA manifest, which a change of the file would break.
+    /// be used as an input afterwards. With a mask, it is laid over the source. Private metadata is
+    /// removed, except from an image with a C2PA manifest, which a change of the file would break.
     pub(super) async fn decoded(&self, artifact: Artifact) -> Result<Result<GeneratedImage, Failure>, Error> {
         let Ok(header) = raster::probe(&artifact.bytes) else { return Ok(Err(no_image())) };
         let bytes = artifact.bytes;
         let worker = &self.task_run.generator.worker;
         let origin = origin::of_output(Work::of_model(self.task_run.job.operation), &[]);
+        let mask = match &self.request.mask {
+            None => MaskOutcome::Unmasked,
+            Some(mask) if !mask.composite => MaskOutcome::NotWanted,
+            Some(mask) => match self.masked(mask, &bytes, &header, origin).await? {
+                Some(made) => return Ok(Ok(made)),
+                None => MaskOutcome::NotApplied,
+            },
+        };
         let (marks, rule) = (worker.marks, worker.upload_metadata);
         let memory = worker.pixels.reserve(bytes.len() as u64 + header.decoded_bytes()).await;
         let order = Order::new(self.task_run.job.account.as_str(), Check, vec![bytes]);
@@ -60,7 +71,7 @@ impl Run<'_> {
         });
         let Some((content, header)) = looking.await?.ok().flatten() else { return Ok(Err(no_image())) };
         let raster::Header { format, width, height, .. } = header;
-        Ok(Ok(GeneratedImage { content, format, width, height, origin }))
+        Ok(Ok(GeneratedImage { content, format, width, height, origin, mask }))
     }
 
     /// Stores the image of an output and records it. Failures of the store or the database are
@@ -103,9 +114,10 @@ impl Run<'_> {
             blob_key,
             origin: made.origin,
             metadata_removed: made.content.metadata_removed.clone(),
+            masked: made.mask.masked(),
             preview: None,
             video: None,
-            provenance: self.provenance(sent),
+            provenance: self.provenance(sent, made.mask),
         };
         let mut connection = worker.connection().await?;
         let leased = self.task_run.leased(output.position);

@@ -8,6 +8,7 @@
 mod embedded;
 mod end;
 mod keep;
+mod masks;
 mod order;
 mod references;
 mod steps;
@@ -19,6 +20,7 @@ use worker::generation::{Generator, TaskRun};
 use worker::{Error, Interrupt, TakenUp, wait_out};
 
 pub(crate) use embedded::Draw;
+pub(crate) use masks::{Lay, Prepare};
 
 /// The task handler for image jobs.
 #[derive(Clone)]

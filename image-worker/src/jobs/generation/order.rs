@@ -8,18 +8,29 @@ use domain::model::Capability;
 use providers::{Entry, Order, OrderImage, Shape};
 
 use super::Run;
+use super::masks::MaskOutcome;
+
+/// The images of an order, and the size that is requested.
+#[derive(Clone, Default)]
+pub(super) struct OrderImages {
+    pub(super) references: Vec<OrderImage>,
+    /// The mask, if the model is sent one.
+    pub(super) mask: Option<OrderImage>,
+    pub(super) size: Option<String>,
+}
 
 impl Run<'_> {
     /// The order for the output at `position`. It is equal in every attempt except for the bytes of
     /// its images, which a lookup does not need.
-    pub(super) fn order(&self, model: &Arc<Entry>, position: i32, references: Vec<OrderImage>) -> Order {
+    pub(super) fn order(&self, model: &Arc<Entry>, position: i32, images: OrderImages) -> Order {
         let request = self.request;
         Order {
             model: model.clone(),
             capability: self.capability(),
             prompt: request.prompt.clone(),
-            references,
-            shape: Shape::Image { size: request.size.clone(), quality: request.quality.clone() },
+            references: images.references,
+            mask: images.mask,
+            shape: Shape::Image { size: images.size, quality: request.quality.clone() },
             idempotency_key: format!("{}-{position}", self.task_run.job.id.0),
         }
     }
@@ -41,11 +52,13 @@ impl Run<'_> {
 
     /// The node's `provenance`, with the prompt that was sent (docs/reference/canvases.md#provenance). The time is filled in when
     /// the job completes.
-    pub(super) fn provenance(&self, sent: &str) -> Provenance {
+    pub(super) fn provenance(&self, sent: &str, mask: MaskOutcome) -> Provenance {
         let request = self.request;
         let reference = |it: &Reference| ReferenceInput { handle: it.handle.clone(), role: it.role };
         Provenance {
             elements: request.elements.clone(),
+            mask: request.mask.as_ref().map(|mask| mask.handle.clone()),
+            mask_not_applied: (mask == MaskOutcome::NotApplied).then_some(true),
             model: Some(request.model.id.clone()),
             operation: Some(self.task_run.job.operation.into()),
             prompt: Some(sent).filter(|sent| !sent.is_empty()).map(str::to_owned),

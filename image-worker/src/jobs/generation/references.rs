@@ -2,11 +2,13 @@
 
 use bytes::Bytes;
 use domain::asset::AssetRecord;
-use providers::OrderImage;
+use providers::catalogue::MaskHandling;
+use providers::{Entry, Media, OrderImage, Provider};
 use worker::Interrupt;
 use worker::image::{fitted, unusable};
 
 use super::Run;
+use super::order::OrderImages;
 
 impl Run<'_> {
     /// The stored assets of the references, in order.
@@ -24,6 +26,29 @@ impl Run<'_> {
     pub(super) async fn file(&self, index: usize, asset: &AssetRecord) -> Result<Bytes, Interrupt> {
         let file = self.task_run.generator.worker.get(asset.blob_key).await?;
         Ok(file.ok_or_else(|| unusable(&self.request.references[index].handle, "it is gone"))?)
+    }
+
+    /// The images of an order for `model` at a provider, from the stored assets of the references.
+    pub(super) async fn order_images(
+        &self,
+        assets: &[AssetRecord],
+        model: &Entry,
+        provider: &Provider,
+    ) -> Result<OrderImages, Interrupt> {
+        let bytes_max = provider.capabilities(Media::Image).image_bytes_max;
+        let mut references = self.images(assets, bytes_max).await?;
+        let size = self.size(model, assets.first());
+        let (Some(mask), Some(source)) = (&self.request.mask, assets.first()) else {
+            return Ok(OrderImages { references, mask: None, size });
+        };
+        let sent = (model.mask == Some(MaskHandling::Native)).then(|| (provider.mask_form(), bytes_max));
+        let Some(files) = self.prepare_mask(mask, source, sent).await? else {
+            return Ok(OrderImages { references, mask: None, size });
+        };
+        if let (Some(first), Some((bytes, format))) = (references.first_mut(), files.source) {
+            (first.bytes, first.media_type) = (bytes, format.media_type());
+        }
+        Ok(OrderImages { references, mask: Some(files.mask), size })
     }
 
     /// The references in a form that a provider accepts: PNG, JPEG or WebP of at most `bytes_max` each.

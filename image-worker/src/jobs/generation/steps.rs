@@ -6,7 +6,7 @@ use std::time::Duration;
 use db::jobs::outputs::{JobOutput, OutputState};
 use domain::job::Failure;
 use futures_util::future::{join, join_all};
-use providers::{Calls, Entry, Incoming, Media, Order};
+use providers::{Calls, Entry, Incoming, MASK_BYTES_MAX, Media, Order};
 use service::shares::Held;
 use tokio::time::sleep;
 use worker::Interrupt;
@@ -14,6 +14,7 @@ use worker::generation::{Backend, GenerationKind, ProviderDriver, RemoteBackend,
 
 use super::Run;
 use super::keep::GeneratedImage;
+use super::order::OrderImages;
 
 /// Time until an output's next step; `None` when the output is terminal.
 type Next = Result<Option<Duration>, Interrupt>;
@@ -30,7 +31,7 @@ impl GenerationKind for Run<'_> {
             media_type: "image/png",
             role: reference.role,
         });
-        self.order(model, position, images.collect())
+        self.order(model, position, OrderImages { references: images.collect(), ..OrderImages::default() })
     }
 
     async fn take_in(&self, result: Incoming) -> Result<Result<GeneratedImage, Failure>, Interrupt> {
@@ -91,13 +92,14 @@ impl Run<'_> {
         let prepared = async {
             let model = remote.model.as_ref().ok_or_else(model_gone)?;
             let assets = self.assets().await?;
-            let files = assets.iter().map(|asset| asset.bytes.unsigned_abs()).sum();
+            let mask = if self.request.mask.is_some() { MASK_BYTES_MAX as u64 } else { 0 };
+            let files = assets.iter().map(|asset| asset.bytes.unsigned_abs()).sum::<u64>() + mask;
             let bytes = order_bytes(driver.capabilities(), files, outputs.len());
             let admitted = self.task_run.unless_canceled(self.task_run.generator.memory.order(bytes)).await?;
             let places = join_all(outputs.iter().map(|_| driver.enter())).await;
             let images = match places.iter().any(Option::is_some) {
-                true => self.images(&assets, driver.capabilities().image_bytes_max).await?,
-                false => Vec::new(),
+                true => self.order_images(&assets, model, &remote.provider).await?,
+                false => OrderImages::default(),
             };
             Ok((model, places, images, admitted))
         };

@@ -277,6 +277,7 @@ impl Step<'_> {
             size: step.size.clone(),
             quality: step.quality.clone(),
             references,
+            mask: None,
             elements: Vec::new(),
             targets: vec![step.node.clone()],
         });

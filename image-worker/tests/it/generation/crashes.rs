@@ -38,7 +38,7 @@ async fn die_before_submitting(fixture: &GenerationFixture) -> JobId {
 }
 
 /// Lets the lease expire after the worker is gone without returning the task.
-async fn lose(fixture: &GenerationFixture) {
+pub async fn lose(fixture: &GenerationFixture) {
     fixture.harness.execute("UPDATE task_queue SET lease_until = now() - interval '1 s' WHERE state = 'leased'").await;
 }
 

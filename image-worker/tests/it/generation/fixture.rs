@@ -7,11 +7,11 @@ use db::connections::{BaseUrl, NewConnection};
 use db::jobs::NewJob;
 use db::jobs::outputs::{JobOutput, OutputState};
 use domain::id::{AssetHandle, JobId, NodeId};
-use domain::job::{ChosenModel, FailureCode, ImageRequest, JobOperation, JobStatus, Record, Reference, Request};
+use domain::job::{ChosenModel, FailureCode, ImageRequest, JobOperation, JobStatus, Mask, Record, Reference, Request};
 use domain::message::Queue;
 use domain::model::{Capability, ProviderKind};
 use image_worker::jobs::generation::Images;
-use providers::catalogue::EntryType;
+use providers::catalogue::{EntryType, MaskHandling};
 use providers::{Calls, Catalogue, Deadlines, Entry, ManagedProtocol, Server, Setup};
 use service::keys::KeyRing;
 use service::shares::Held;
@@ -51,6 +51,10 @@ pub struct GenerationFixture {
     kind: ProviderKind,
     keys: KeyRing,
     pub reference: AssetHandle,
+    /// The mask of further edits.
+    pub mask: Option<Mask>,
+    /// The model of further jobs, instead of the first one that is able.
+    pub model_id: Option<String>,
 }
 
 /// Parameters of a job.
@@ -114,6 +118,8 @@ impl GenerationFixture {
             kind,
             keys: KeyRing::parse("k1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=").expect("a key ring"),
             reference,
+            mask: None,
+            model_id: None,
         }
     }
 
@@ -158,8 +164,24 @@ impl GenerationFixture {
     /// The provider's first model that supports the operation.
     pub fn model(&self, operation: JobOperation) -> Option<ChosenModel> {
         let capability = capability(operation);
-        let entry = self.setup.models(self.kind).find(|entry| entry.capabilities.contains(&capability))?;
+        let is_wanted = |entry: &&std::sync::Arc<Entry>| match &self.model_id {
+            Some(id) => entry.id == *id,
+            None => entry.capabilities.contains(&capability),
+        };
+        let entry = self.setup.models(self.kind).find(is_wanted)?;
         Some(self.chosen(entry))
+    }
+
+    /// The provider's model that edits within a mask alone.
+    pub fn mask_model(&self) -> Option<String> {
+        self.setup.models(self.kind).find(|entry| entry.mask_required).map(|entry| entry.id.clone())
+    }
+
+    /// Returns `true` if the model of an edit is sent a mask.
+    pub fn sends_mask(&self) -> bool {
+        let model = self.model(JobOperation::Edit).expect("a model that edits");
+        let entry = self.setup.catalogue.find(model.provider, &model.id).expect("is in the catalogue");
+        entry.mask == Some(MaskHandling::Native)
     }
 
     /// The provider's text model; for an operator's own server its text model, not the embedded one.
@@ -202,6 +224,7 @@ impl GenerationFixture {
             size: None,
             quality: None,
             references: guided.then_some(reference).into_iter().collect(),
+            mask: self.mask.clone().filter(|_| operation == JobOperation::Edit),
             elements: Vec::new(),
             targets: targets.clone(),
         });

@@ -4,4 +4,5 @@ mod cancels;
 mod crashes;
 mod failures;
 pub mod fixture;
+mod masks;
 mod successes;

@@ -383,6 +383,7 @@ fn output(canvas: &JobCanvas, placement: &Placement, nodes: &[Node]) -> Output {
         bytes: placement.bytes,
         ai_generated: Some(AiGenerated::from_origin(placement.origin.map(Origin::service))),
         alt: Some(alt),
+        masked: placement.masked,
     }
 }
 

@@ -283,6 +283,7 @@ impl Fixture {
             sha256,
             blob_key: key,
             metadata_removed: Vec::new(),
+            masked: None,
             preview: None,
             video: None,
             origin: None,

@@ -8,6 +8,7 @@
 
 mod appearance;
 mod lineage;
+mod masks;
 mod stand_in;
 mod sweep;
 
@@ -69,6 +70,7 @@ pub(crate) fn find(graph: &Graph, touched: &Touched, assets: &StoredAssets) -> F
     lineage::empty_sources(graph, touched, &mut drafts);
     lineage::missing_sources(graph, assets, touched, &mut drafts);
     drafts.extend(stand_in::outputs(graph));
+    drafts.extend(masks::not_applied(graph, touched));
     let fields = [false, true].map(|sections| field(graph, touched, sections));
     let mut found = Found::default();
     // A full list is not an error: the findings so far are valid.

@@ -357,6 +357,7 @@ async fn the_outputs_of_models_that_are_still_recorded_are_known_after_the_upgra
                 bytes: 1,
                 ai_generated: None,
                 alt: None,
+                masked: None,
             }],
             ..Default::default()
         };

@@ -75,6 +75,9 @@ pub struct JobImage {
     #[serde(default, deserialize_with = "known::or_default")]
     #[schema(required = true)]
     pub ai_generated: AiGenerated,
+    /// Present for an edit with a mask: `true` if what the mask keeps is exactly the source's, `false` if the image is as the model
+    /// made it.
+    pub masked: Option<bool>,
     /// Short-lived URL of the image. Anyone who has it can read the image. Absent in webhooks.
     #[schema(format = Uri)]
     pub preview_url: Option<String>,
@@ -348,6 +351,7 @@ impl Record {
             height: output.height,
             bytes: output.bytes,
             ai_generated,
+            masked: output.masked,
             markdown: preview
                 .as_ref()
                 .map(|preview| alt::markdown(output.alt.as_deref().unwrap_or(alt::WITHOUT_DESCRIPTION), &preview.url)),

@@ -1,6 +1,7 @@
 //! Jobs: states, requests, outcomes, and the served record. Rules: `docs/reference/jobs.md`.
 
 mod document;
+mod mask;
 mod placement;
 mod quote;
 mod summary;
@@ -27,6 +28,7 @@ pub use document::{
     ImageJob, ImageReference, ImageReferenceForm, JobDocument, JobImage, ReferenceInput, Timing, VideoReference,
     VideoReferenceForm,
 };
+pub use mask::{ImageMask, ImageMaskForm, Mask, MaskMode};
 pub use placement::{PlacedVideo, Placement, Preview};
 pub use quote::{NewTarget, QuotedModel, StartQuote};
 pub use summary::{ImageJobKind, OutputCounts, RunKind, RunList, RunSummary, WorkOperation};
@@ -243,7 +245,12 @@ impl Request {
     pub fn handles(&self) -> Vec<String> {
         match self {
             Request::Action(action) => action.inputs.iter().map(|input| input.handle.clone()).collect(),
-            Request::Image(image) => image.references.iter().map(|reference| reference.handle.clone()).collect(),
+            Request::Image(image) => {
+                let mut handles: Vec<String> = image.references.iter().map(|it| it.handle.clone()).collect();
+                let mask = image.mask.iter().map(|mask| &mask.handle);
+                handles.extend(mask.filter(|mask| image.references.iter().all(|it| it.handle != **mask)).cloned());
+                handles
+            }
             Request::Video(video) => video.images().map(|image| image.named.clone()).collect(),
         }
     }
@@ -281,8 +288,10 @@ pub struct ImageRequest {
     pub size: Option<String>,
     /// A quality that the model offers.
     pub quality: Option<String>,
-    /// References, source and the images of the Elements, in this order; at most 16.
+    /// References, source and the images of the Elements, in this order; at most 16. With a mask, the source is the first.
     pub references: Vec<Reference>,
+    /// The mask of an edit.
+    pub mask: Option<Mask>,
     /// Handle of each Element version.
     pub elements: Vec<String>,
     /// Image nodes, empty or not; each receives one output, in this order.
@@ -378,6 +387,9 @@ pub struct Output {
     /// Alternative text of the node when the job ended; `None` in records of earlier releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alt: Option<String>,
+    /// `true` if a mask was applied, `false` if there is one that was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub masked: Option<bool>,
 }
 
 /// Outcome of a job. Stored with the job when it ends.

@@ -36,6 +36,8 @@ pub struct Placement {
     /// The classes of metadata that were removed from the file before it was stored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metadata_removed: Vec<MetadataClass>,
+    /// `true` if a mask was applied, `false` if there is one that was not.
+    pub masked: Option<bool>,
     /// Its rendition of [`RENDITION_EAGER`](crate::limits::RENDITION_EAGER) pixels, if it was made together with the result.
     pub preview: Option<Preview>,
     /// Of a video.

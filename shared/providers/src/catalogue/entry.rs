@@ -30,6 +30,26 @@ pub enum Runtime {
     Comfy,
 }
 
+/// How a model takes the mask of an edit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MaskHandling {
+    /// The mask is sent, in the form of the protocol.
+    Native,
+    /// The mask is not sent. The worker restores what it keeps.
+    Composited,
+}
+
+impl MaskHandling {
+    /// The name in the contract and in a catalog.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Composited => "composited",
+        }
+    }
+}
+
 /// A range with inclusive bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -71,6 +91,12 @@ pub struct Entry {
     /// The permitted number of reference images; none if absent.
     #[serde(default)]
     pub references: Option<Range>,
+    /// How an edit takes a mask; not at all if absent.
+    #[serde(default)]
+    pub mask: Option<MaskHandling>,
+    /// `true` if every edit needs a mask.
+    #[serde(default)]
+    pub mask_required: bool,
     /// The values of `size`, the default first; empty if the model has no such parameter.
     #[serde(default)]
     pub sizes: Vec<String>,
@@ -123,6 +149,8 @@ pub struct Wire {
     pub seed: Option<String>,
     /// The field of the images.
     pub references: Option<ReferenceField>,
+    /// The field of the mask. Protocols with a field of their own for it need none.
+    pub mask: Option<String>,
     /// The field of the size.
     pub size: Option<SizeField>,
     /// `true` if an order with images takes its size from them.
@@ -133,8 +161,8 @@ pub struct Wire {
     pub fixed: Map<String, Value>,
     /// Fields that are sent unchanged with images; they override `fixed`.
     pub edit_fixed: Map<String, Value>,
-    /// Comfy: the graph in API format. Texts that are exactly `{{prompt}}`, `{{width}}`, `{{height}}`, `{{seed}}` or
-    /// `{{image:N}}` (N from 0) are replaced by the value; for a video also `{{frames}}`, `{{first_frame}}` and
+    /// Comfy: the graph in API format. Texts that are exactly `{{prompt}}`, `{{width}}`, `{{height}}`, `{{seed}}`,
+    /// `{{image:N}}` (N from 0) or `{{mask}}` are replaced by the value; for a video also `{{frames}}`, `{{first_frame}}` and
     /// `{{last_frame}}`.
     pub workflow: Option<Map<String, Value>>,
     /// Comfy: the width and height of a video, `WxH`, by aspect ratio and resolution as offered,
@@ -209,10 +237,26 @@ pub enum SizeForm {
     Box,
 }
 
+/// Returns `true` if the aspect ratios of two sizes differ by at most one percent.
+pub fn same_shape((width, height): (u32, u32), (other_width, other_height): (u32, u32)) -> bool {
+    let (one, other) = (u64::from(width) * u64::from(other_height), u64::from(other_width) * u64::from(height));
+    100 * one.abs_diff(other) <= other
+}
+
 impl Entry {
     /// The key of a video's width and height in [`Wire::boxes`].
     pub(crate) fn box_name(aspect_ratio: Option<&str>, resolution: Option<&str>) -> String {
         aspect_ratio.into_iter().chain(resolution).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The first size on offer with the aspect ratio of an image of this size, within one percent; `None` if the model takes it
+    /// from the image itself.
+    pub fn size_like(&self, (width, height): (u32, u32)) -> Option<&str> {
+        let fits = |size: &&String| {
+            let sides = size.split_once(['x', ':']).map(|(width, height)| (width.parse(), height.parse()));
+            matches!(sides, Some((Ok(w), Ok(h))) if same_shape((w, h), (width, height)))
+        };
+        self.sizes.iter().filter(|_| !self.wire.size_from_reference).find(fits).map(String::as_str)
     }
 
     /// The minimum number of references.

@@ -22,8 +22,8 @@ use domain::model::ProviderKind;
 use serde::Deserialize;
 
 pub use entry::{
-    DurationField, DurationForm, Entry, EntryType, Range, ReferenceField, ReferenceForm, Runtime, SizeField, SizeForm,
-    Wire,
+    DurationField, DurationForm, Entry, EntryType, MaskHandling, Range, ReferenceField, ReferenceForm, Runtime,
+    SizeField, SizeForm, Wire, same_shape,
 };
 
 /// The built-in file of a kind of provider.

@@ -44,6 +44,18 @@ impl Entry {
                 ..self.parameter("references", "References", description, ModelParameterType::Images)
             });
         }
+        if let Some(handling) = self.mask {
+            let description = "An image that says what of the source changes: white, or what is transparent. With `native` the \
+                               model is sent it; with `composited` it is applied to what the model makes.";
+            parameters.push(ModelParameter {
+                required: self.mask_required,
+                min: Some(f64::from(u8::from(self.mask_required))),
+                max: Some(1.0),
+                options: vec![option(handling.as_str().into())],
+                capabilities: vec![Capability::ImageEdit],
+                ..self.parameter("mask", "Mask", description, ModelParameterType::Images)
+            });
+        }
         let text = |value: &String| Value::from(value.clone());
         self.choice(&mut parameters, "size", "Size", "Size or shape of the result.", self.sizes.iter().map(text));
         let effort = "Effort or resolution of the result.";
@@ -94,15 +106,19 @@ impl Entry {
         description: &str,
         values: impl Iterator<Item = Value>,
     ) {
-        let option = |value: Value| ModelParameterOption {
-            label: value.as_str().map_or_else(|| value.to_string(), str::to_owned),
-            value,
-            description: None,
-        };
         let options: Vec<ModelParameterOption> = values.map(option).collect();
         let Some(first) = options.first() else { return };
         let number = first.value.is_number();
         let kind = if number { ModelParameterType::Integer } else { ModelParameterType::String };
         parameters.push(ModelParameter { options, ..self.parameter(name, label, description, kind) });
+    }
+}
+
+/// An option that is its own label.
+fn option(value: Value) -> ModelParameterOption {
+    ModelParameterOption {
+        label: value.as_str().map_or_else(|| value.to_string(), str::to_owned),
+        value,
+        description: None,
     }
 }

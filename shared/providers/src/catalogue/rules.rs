@@ -3,7 +3,7 @@
 use domain::limits::IMAGE_REFERENCES_MAX;
 use domain::model::{Capability, ProviderKind, is_stand_in};
 
-use super::entry::{Entry, EntryType, Runtime, SizeForm};
+use super::entry::{Entry, EntryType, MaskHandling, Runtime, SizeForm};
 
 /// The maximum length of `Model.modelId`, and of `model` without its longest prefix.
 const ID_MAX: usize = 240;
@@ -54,6 +54,21 @@ pub(super) fn check(entry: &Entry) -> Result<(), String> {
     }
     require(entry.references_max() <= IMAGE_REFERENCES_MAX, "references.max must be at most 16")?;
     require(entry.references_min() <= entry.references_max(), "references.min must not exceed references.max")?;
+
+    if entry.mask.is_some() {
+        require(entry.capabilities.contains(&Capability::ImageEdit), "mask is for models with image.edit")?;
+    }
+    require(!entry.mask_required || entry.mask.is_some(), "maskRequired needs a mask")?;
+    // A workflow without its mask cannot run.
+    let is_native = entry.mask == Some(MaskHandling::Native);
+    if is_native && (entry.wire.workflow.is_some() || entry.wire.mask.is_some()) {
+        require(entry.mask_required, "a native mask in a workflow or field must have maskRequired")?;
+    }
+    let needs_field = matches!(
+        entry.provider,
+        ProviderKind::Replicate | ProviderKind::Fal | ProviderKind::Stability | ProviderKind::BlackForestLabs
+    );
+    require(!is_native || !needs_field || entry.wire.mask.is_some(), "a native mask of this provider needs wire.mask")?;
 
     require(entry.durations.iter().all(|it| (1..=120).contains(it)), "durations must be from 1 to 120")?;
     let choices = [

@@ -1,6 +1,6 @@
 use domain::graph::Role;
 use domain::limits::PROMPT_MAX;
-use domain::model::{Capability, ProviderKind, STAND_INS};
+use domain::model::{Capability, ModelParameterType, ProviderKind, STAND_INS};
 use serde_json::{Value, json};
 
 use super::*;
@@ -49,6 +49,45 @@ fn parameters_tell_what_a_model_takes() {
     let names: Vec<_> = entry.parameters().into_iter().map(|it| (it.name, it.required)).collect();
     assert_eq!(names, [("prompt".into(), true), ("references".into(), false), ("size".into(), false)]);
     assert!(entry.parameters()[2].offers(&json!("1024x1024")) && !entry.parameters()[2].offers(&json!("1x1")));
+}
+
+#[test]
+fn a_mask_is_a_parameter_of_edits() {
+    let catalogue = Catalogue::built_in().unwrap();
+    let of = |provider, id| {
+        let parameters = catalogue.find(provider, id).unwrap().parameters();
+        let mask = parameters.into_iter().find(|it| it.name == "mask")?;
+        assert_eq!((mask.kind, mask.max), (ModelParameterType::Images, Some(1.0)));
+        assert_eq!(mask.capabilities, [Capability::ImageEdit]);
+        Some((mask.options[0].value.as_str().unwrap().to_owned(), mask.required, mask.min))
+    };
+    let native = |is_required: bool| Some(("native".to_owned(), is_required, Some(f64::from(u8::from(is_required)))));
+    assert_eq!(of(ProviderKind::OpenAi, "gpt-image-2"), native(false));
+    assert_eq!(of(ProviderKind::Stability, "stable-image-inpaint"), native(true));
+    assert_eq!(of(ProviderKind::Stability, "stable-image-ultra"), Some(("composited".into(), false, Some(0.0))));
+    assert_eq!(of(ProviderKind::Stability, "stable-image-core"), None);
+    for entry in catalogue.entries() {
+        assert_eq!(entry.mask.is_some(), entry.capabilities.contains(&Capability::ImageEdit), "{}", entry.id);
+    }
+}
+
+#[test]
+fn the_size_of_a_masked_edit_is_one_of_the_shape_of_its_source() {
+    let entry = |sizes: Value| {
+        extend(|entry| entry["sizes"] = sizes).unwrap().find(ProviderKind::OpenAi, "m-1").unwrap().as_ref().clone()
+    };
+    let wide = entry(json!(["auto", "1024x1024", "1536x1024", "3:2", "16:9"]));
+    for (source, size) in [
+        ((600, 400), Some("1536x1024")),
+        ((606, 400), Some("1536x1024")),
+        ((610, 400), None),
+        ((1920, 1080), Some("16:9")),
+    ] {
+        assert_eq!(wide.size_like(source), size, "{source:?}");
+    }
+    let mut follows = entry(json!(["3:2"]));
+    follows.wire.size_from_reference = true;
+    assert_eq!(follows.size_like((600, 400)), None);
 }
 
 #[test]
@@ -115,7 +154,7 @@ fn a_file_adds_replaces_and_retires() {
 
 #[test]
 fn every_broken_rule_is_named() {
-    let cases: [(&str, Value, &str); 19] = [
+    let cases: [(&str, Value, &str); 21] = [
         ("id", json!(""), "1 to 240"),
         ("id", json!("x".repeat(241)), "1 to 240"),
         ("id", json!("model:x"), "handle"),
@@ -134,10 +173,29 @@ fn every_broken_rule_is_named() {
         ("sizes", json!(["a", "a"]), "distinct"),
         ("durations", json!([121]), "1 to 120"),
         ("wire", json!({"size": {"form": "box"}, "workflow": {}}), "workflow"),
+        ("mask", json!("sometimes"), "unknown variant"),
+        ("maskRequired", json!(true), "needs a mask"),
         ("unknown", json!(1), "unknown field"),
     ];
     for (field, value, expected) in cases {
         let error = extend(|entry| entry[field] = value.clone()).unwrap_err();
+        assert!(error.contains(expected), "{field} = {value}: {error}");
+    }
+    let masked = |change: &dyn Fn(&mut Value)| {
+        extend(|entry| {
+            (entry["mask"], entry["maskRequired"]) = (json!("native"), json!(true));
+            (entry["provider"], entry["wire"]) = (json!("fal"), json!({"mask": "mask_url"}));
+            change(entry);
+        })
+        .map(drop)
+    };
+    assert_eq!(masked(&|_| ()), Ok(()));
+    for (field, value, expected) in [
+        ("capabilities", json!(["image.generate"]), "with image.edit"),
+        ("maskRequired", json!(false), "must have maskRequired"),
+        ("wire", json!({}), "needs wire.mask"),
+    ] {
+        let error = masked(&|entry| entry[field] = value.clone()).unwrap_err();
         assert!(error.contains(expected), "{field} = {value}: {error}");
     }
     for (id, runtime, is_valid) in

@@ -10,7 +10,7 @@ use super::{chat, words};
 use crate::call_error::{CallError, Class};
 use crate::capabilities::{Idempotency, ProtocolCapabilities};
 use crate::encode::{data_url, decode};
-use crate::order::{Media, Order};
+use crate::order::{MaskForm, Media, Order};
 use crate::outcome::Output;
 use crate::protocol::{Accepted, Answer, Protocol, Request, Site};
 use crate::text::TextOrder;
@@ -53,6 +53,10 @@ impl Protocol for OpenAi {
         }
     }
 
+    fn mask_form(&self) -> MaskForm {
+        MaskForm::Transparent
+    }
+
     fn submit(&self, site: &Site, order: &Order, _uploads: &[String]) -> Result<Request, CallError> {
         let mut body = common(order);
         if order.references.is_empty() {
@@ -61,6 +65,9 @@ impl Protocol for OpenAi {
         body.extend(order.model.wire.edit_fixed.clone());
         let images = order.references.iter().map(|image| json!({"image_url": data_url(image)}));
         body.insert("images".into(), images.collect());
+        if let Some(mask) = &order.mask {
+            body.insert("mask".into(), json!({"image_url": data_url(mask)}));
+        }
         Ok(Request::post_json(site.url("/images/edits"), &Value::Object(body)))
     }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::words;
 use crate::call_error::{CallError, Class};
 use crate::capabilities::{Idempotency, ProtocolCapabilities};
-use crate::encode::{Part, decode, endpoint, fields, multipart, references_field};
+use crate::encode::{Part, decode, endpoint, fields, mask_field, multipart, references_field};
 use crate::order::{Media, Order};
 use crate::outcome::Output;
 use crate::protocol::{Accepted, Answer, Protocol, Request, Site};
@@ -57,6 +57,9 @@ impl Protocol for Stability {
         let mut parts: Vec<Part<'_>> = fields.iter().map(|(name, value)| Part::Text(name, value)).collect();
         if let Some(image) = order.references.first() {
             parts.push(Part::File(&references_field(order)?.field, image));
+        }
+        if let Some(mask) = &order.mask {
+            parts.push(Part::File(mask_field(order)?, mask));
         }
         let url = site.url(&format!("/v2beta/stable-image/{}", endpoint(order)));
         Ok(multipart(url, &parts).with(ACCEPT, HeaderValue::from_static("application/json")))

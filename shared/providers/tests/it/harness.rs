@@ -23,6 +23,9 @@ pub const PATIENCE: Deadlines = Deadlines { result: MINUTE, text: MINUTE, call: 
 /// A PNG of one pixel.
 const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
+/// A gray PNG of one white pixel.
+const WHITE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg==";
+
 pub struct Harness {
     pub simulator: Simulator,
     pub provider: Provider,
@@ -71,7 +74,12 @@ pub fn image() -> OrderImage {
     OrderImage { bytes, media_type: "image/png", role: None }
 }
 
-/// An order with as many images as the capability requires.
+/// A mask of an [`image`] in the form of most vendors.
+pub fn mask() -> OrderImage {
+    OrderImage { bytes: Bytes::from(STANDARD.decode(WHITE).unwrap()), media_type: "image/png", role: None }
+}
+
+/// An order with as many images as the capability requires, and a mask if it does.
 pub fn order(model: &Arc<Entry>, capability: Capability, key: &str) -> Order {
     let guided =
         matches!(capability, Capability::ImageEdit | Capability::ImageVariations | Capability::VideoFromReferences);
@@ -93,6 +101,7 @@ pub fn order(model: &Arc<Entry>, capability: Capability, key: &str) -> Order {
         capability,
         prompt: if capability == Capability::ImageVariations { String::new() } else { "a red kite".to_owned() },
         references: vec![image(); references],
+        mask: model.mask_required.then(mask),
         shape,
         idempotency_key: key.to_owned(),
     }
@@ -104,7 +113,7 @@ pub fn images(order: &Order) -> usize {
         Shape::Image { .. } => 0,
         Shape::Video { first_frame, last_frame, .. } => first_frame.iter().chain(last_frame).count(),
     };
-    order.references.len() + frames
+    order.references.len() + frames + usize::from(order.mask.is_some())
 }
 
 impl Harness {

@@ -5,6 +5,7 @@ mod capabilities;
 mod failures;
 mod forms;
 mod harness;
+mod masks;
 mod money;
 mod places;
 mod refusals;

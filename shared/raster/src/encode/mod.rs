@@ -16,7 +16,7 @@ use image::codecs::png::{CompressionType, FilterType, PngEncoder};
 
 use crate::bitmap::{Bitmap, Channels};
 use crate::color::Color;
-use crate::format::OutputFormat;
+use crate::format::{Format, OutputFormat};
 use crate::geometry::Size;
 
 pub use webp::MAX_SIDE as MAX_WEBP_SIDE;
@@ -25,7 +25,7 @@ pub use webp::MAX_SIDE as MAX_WEBP_SIDE;
 /// much time again; flat art is half as large and takes no more time. Level 3 takes another fifth
 /// of time for 6 % of the photo, level 4 half for 9 % (`examples/measure.rs`, 512 and 2048 pixels
 /// per side).
-const PNG_LEVEL: u8 = 2;
+pub(crate) const PNG_LEVEL: u8 = 2;
 
 /// Settings of an encoded image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +68,20 @@ pub fn encode(image: &Bitmap, encoding: &Encoding) -> Result<Vec<u8>, EncodeErro
         OutputFormat::Jpeg => Ok(jpeg(&image.flattened(encoding.flatten.flattening()), quality)),
         OutputFormat::Png if opaque && image.channels() == Channels::Rgba => png(&image.flattened(Color::WHITE)),
         OutputFormat::Png => png(image),
-        OutputFormat::Webp => webp::encode(image, quality),
+        OutputFormat::Webp => webp::encode(image, webp::Coding::Lossy(quality)),
+    }
+}
+
+/// Encodes an image of which every sample is kept, also those of transparent pixels: as WebP if its source is WebP, otherwise as
+/// PNG.
+///
+/// # Errors
+///
+/// [`EncodeError`]. Callers can only cause `WebpSideTooLong`.
+pub(crate) fn encode_lossless(image: &Bitmap, source: Format) -> Result<(Vec<u8>, OutputFormat), EncodeError> {
+    match source {
+        Format::Webp => Ok((webp::encode(image, webp::Coding::Lossless)?, OutputFormat::Webp)),
+        Format::Png | Format::Jpeg | Format::Gif => Ok((png(image)?, OutputFormat::Png)),
     }
 }
 
@@ -88,7 +101,7 @@ pub(crate) fn jpeg_encoder(size: Size, channels: Channels, quality: u8) -> jpeg:
     jpeg::Encoder::new(size.width as u16, size.height as u16, format, quality)
 }
 
-fn png(bitmap: &Bitmap) -> Result<Vec<u8>, EncodeError> {
+pub(crate) fn png(bitmap: &Bitmap) -> Result<Vec<u8>, EncodeError> {
     let mut bytes = Vec::new();
     let encoder = PngEncoder::new_with_quality(&mut bytes, CompressionType::Level(PNG_LEVEL), FilterType::Adaptive);
     match bitmap {

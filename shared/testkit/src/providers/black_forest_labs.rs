@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::check::{self, Kind, Rule, Wrong, optional, required};
 use super::failure_mode::FailureMode;
 use super::image::size_of;
+use super::mask;
 use super::server::{Call, Reply};
 use super::state::{Asked, Phase, Run, State};
 
@@ -44,6 +45,16 @@ fn rules(model: &str) -> Option<Vec<Rule>> {
         "flux-2-klein-9b" => {
             let sides = [optional("width", SIDE), optional("height", SIDE)];
             common(5).into_iter().chain(sides).chain(images(4)).collect()
+        }
+        "flux-pro-1.0-fill" => {
+            let own = [
+                required("image", IMAGE),
+                optional("mask", IMAGE),
+                optional("steps", Kind::Integer(15, 50)),
+                optional("guidance", Kind::Number(1.5, 100.0)),
+                optional("prompt_upsampling", Kind::Boolean),
+            ];
+            common(6).into_iter().chain(own).collect()
         }
         "flux-kontext-pro" => {
             let own = [optional("aspect_ratio", RATIO), optional("prompt_upsampling", Kind::Boolean)];
@@ -105,15 +116,27 @@ fn submit(state: &State, call: &Call, model: &str) -> Reply {
     }
     let listed =
         ["images", "keyframes"].iter().filter_map(|name| body.get(*name)?.as_array()).map(Vec::len).sum::<usize>();
-    let images = numbered.filter(|it| *it).count() + listed;
+    let file = |name: &str| body.get(name)?.as_str().and_then(check::decoded);
+    let (image, mask) = (file("image"), file("mask"));
+    let images = numbered.filter(|it| *it).count() + listed + image.iter().chain(&mask).count();
+    let masked = match (&image, &mask) {
+        (Some(image), Some(mask)) => match mask::judge(image, mask, mask::Form::White) {
+            Ok(size) => Some(size),
+            Err(_) => return invalid("mask", Wrong::Value),
+        },
+        // Its own alpha channel, which no order relies on.
+        (Some(_), None) => return invalid("mask", Wrong::Missing),
+        _ => None,
+    };
     let side = |name: &str| body.get(name).and_then(Value::as_u64).map(|side| side as u32);
     let size = match (side("width"), side("height")) {
+        _ if masked.is_some() => masked.unwrap_or_default(),
         (Some(width), Some(height)) => (width, height),
         _ => body.get("aspect_ratio").and_then(Value::as_str).and_then(size_of).unwrap_or((1024, 1024)),
     };
     let prompt = body["prompt"].as_str().unwrap_or_default().to_owned();
     let video = model == "flux-3-video";
-    let asked = Asked { prompt, images, size, body: Value::Object(body), video };
+    let asked = Asked { prompt, images, mask, size, body: Value::Object(body), video };
     state.submit(call, asked, false, refuse, |run, _| {
         let url = format!("{}/v1/get_result?id={}", state.api, run.id);
         Reply::json(200, &json!({"id": run.id, "polling_url": url, "cost": 3.0, "input_mp": 1.05, "output_mp": 1.05}))

@@ -3,6 +3,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use super::image::is_image;
@@ -90,6 +91,11 @@ fn fits(value: &Value, kind: Kind) -> bool {
 pub(super) fn is_data_url(text: &str) -> bool {
     let rest = text.strip_prefix("data:image/").and_then(|rest| rest.split_once(";base64,"));
     rest.is_some_and(|(_, data)| is_base64_image(data))
+}
+
+/// The content of a `data:` URL, or of base64 without a prefix.
+pub(super) fn decoded(text: &str) -> Option<Bytes> {
+    STANDARD.decode(text.rsplit(',').next()?).ok().map(Bytes::from)
 }
 
 /// Returns `true` if the text is an image in base64 without a prefix.

@@ -9,6 +9,7 @@ use super::check::{self, Kind, optional, required};
 use super::failure_mode::FailureMode;
 use super::form;
 use super::image::is_image;
+use super::mask;
 use super::server::{Call, Reply, Transmission};
 use super::state::{Asked, Phase, Run, State};
 
@@ -47,7 +48,7 @@ fn upload(state: &State, call: &Call) -> Reply {
         return error(422, "invalid_request", "the form lacks file, content_type or file_path, or has more");
     };
     let id = Uuid::new_v4().to_string();
-    state.uploads.lock().expect("no holder panics").insert(id.clone());
+    state.uploads.lock().expect("no holder panics").insert(id.clone(), file.content.clone());
     let url = format!("{}/api/v2/assets/{id}/content", state.api);
     let hangs = *state.hangs_uploads.lock().expect("no holder panics");
     let transmission = if hangs { Transmission::Hang } else { Transmission::Whole };
@@ -84,9 +85,22 @@ fn submit(state: &State, call: &Call) -> Reply {
     }
     let assets = assets(&body["workflow"]);
     let uploads = state.uploads.lock().expect("no holder panics");
-    if !assets.iter().all(|id| uploads.contains(id)) {
+    if !assets.iter().all(|id| uploads.contains_key(id)) {
         return error(422, "missing_asset", "an asset is not there");
     }
+    // The file that a node of this class loads.
+    let loaded = |class: &str| {
+        let node = workflow.values().find(|node| node["class_type"] == class)?;
+        uploads.get(node["inputs"]["image"]["info"]["id"].as_str()?).cloned()
+    };
+    let mask = loaded("LoadImageMask");
+    let masked = match &mask {
+        None => None,
+        Some(mask) => match mask::judge(&loaded("LoadImage").unwrap_or_default(), mask, mask::Form::White) {
+            Ok(size) => Some(size),
+            Err(why) => return error(422, "invalid_workflow", why),
+        },
+    };
     drop(uploads);
     let key = call.header("idempotency-key");
     let used = state.submits.lock().expect("no holder panics");
@@ -96,16 +110,16 @@ fn submit(state: &State, call: &Call) -> Reply {
     drop(used);
     let prompt = texts(&workflow).into_iter().find(|text| !text.is_empty()).unwrap_or_default();
     let side = |name: &str| workflow.values().find_map(|node| node["inputs"][name].as_u64()).unwrap_or(1024) as u32;
-    let size = (side("width"), side("height"));
+    let size = masked.unwrap_or((side("width"), side("height")));
     let video = saves_video(&workflow);
-    let asked = Asked { prompt, images: assets.len(), size, body: Value::Object(body), video };
+    let asked = Asked { prompt, images: assets.len(), mask, size, body: Value::Object(body), video };
     state.submit(call, asked, false, refuse, |run, _| Reply::json(201, &job(state, run, Phase::Queued)))
 }
 
 /// Validates a graph in API format: every node has a known class, every link leads to a node of the
 /// graph, and at least one node saves its output.
 fn judge(workflow: &Map<String, Value>) -> Result<(), String> {
-    const CLASSES: [&str; 18] = [
+    const CLASSES: [&str; 20] = [
         "KSampler",
         "CheckpointLoaderSimple",
         "EmptyLatentImage",
@@ -114,6 +128,8 @@ fn judge(workflow: &Map<String, Value>) -> Result<(), String> {
         "VAEEncode",
         "SaveImage",
         "LoadImage",
+        "LoadImageMask",
+        "SetLatentNoiseMask",
         "ImageScale",
         "UNETLoader",
         "CLIPLoader",
@@ -131,6 +147,11 @@ fn judge(workflow: &Map<String, Value>) -> Result<(), String> {
             return Err(format!("node {id}: unknown class"));
         }
         let inputs = node["inputs"].as_object().ok_or_else(|| format!("node {id}: no inputs"))?;
+        // The channel alpha is read the other way round.
+        let channels = ["red", "green", "blue"];
+        if class == "LoadImageMask" && !inputs["channel"].as_str().is_some_and(|channel| channels.contains(&channel)) {
+            return Err(format!("node {id}: this channel of a gray mask says nothing"));
+        }
         for (name, value) in inputs {
             let is_number = matches!(name.as_str(), "width" | "height" | "length" | "seed" | "noise_seed");
             if is_number && !value.is_u64() {

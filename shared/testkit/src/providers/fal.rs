@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::check::{self, Kind, Rule, Wrong, is_data_url, optional, required};
 use super::failure_mode::FailureMode;
 use super::image::size_of;
+use super::mask;
 use super::server::{Call, Reply};
 use super::state::{Asked, Phase, Run, State};
 
@@ -48,6 +49,16 @@ fn inputs(endpoint: &str) -> Option<Vec<Rule>> {
         "fal-ai/nano-banana-2/edit" => {
             vec![PROMPT, ratio, resolution, SEED, FORMAT, COUNT, required("image_urls", Kind::List(1, 14, &FILE))]
         }
+        "fal-ai/flux-pro/v1/fill" => vec![
+            PROMPT,
+            SEED,
+            FORMAT,
+            COUNT,
+            optional("safety_tolerance", Kind::OneOf(&["1", "2", "3", "4", "5", "6"])),
+            optional("enhance_prompt", Kind::Boolean),
+            required("image_url", FILE),
+            required("mask_url", FILE),
+        ],
         _ => return videos(endpoint),
     })
 }
@@ -117,9 +128,19 @@ fn submit(state: &State, call: &Call, endpoint: &str) -> Reply {
     }
     let listed = body.get("image_urls").and_then(Value::as_array).map_or(0, Vec::len);
     let frames = ["image_url", "first_frame_url", "last_frame_url", "start_image_url", "end_image_url"];
-    let images = listed + frames.iter().filter(|name| body.contains_key(**name)).count();
+    let file = |name: &str| body.get(name)?.as_str().and_then(check::decoded);
+    let mask = file("mask_url");
+    let masked = match &mask {
+        None => None,
+        Some(mask) => match mask::judge(&file("image_url").unwrap_or_default(), mask, mask::Form::White) {
+            Ok(size) => Some(size),
+            Err(_) => return invalid("mask_url", Wrong::Value),
+        },
+    };
+    let images = listed + usize::from(mask.is_some()) + frames.iter().filter(|name| body.contains_key(**name)).count();
     let named = body.get("image_size").or_else(|| body.get("aspect_ratio")).and_then(Value::as_str);
     let size = match named {
+        _ if masked.is_some() => masked.unwrap_or_default(),
         Some("square_hd") | None => (1024, 1024),
         Some("square") => (512, 512),
         Some("landscape_16_9") => (1024, 576),
@@ -130,7 +151,7 @@ fn submit(state: &State, call: &Call, endpoint: &str) -> Reply {
     };
     let prompt = body["prompt"].as_str().unwrap_or_default().to_owned();
     let video = videos(endpoint).is_some();
-    let asked = Asked { prompt, images, size, body: Value::Object(body), video };
+    let asked = Asked { prompt, images, mask, size, body: Value::Object(body), video };
     state.submit(call, asked, false, refuse, |run, _| Reply::json(200, &status_of(state, run, Phase::Queued)))
 }
 

@@ -134,7 +134,7 @@ fn generate(state: &State, call: &Call, model: &str) -> Reply {
     }
     let config = &config["imageConfig"];
     let size = config["aspectRatio"].as_str().and_then(size_of).unwrap_or((1024, 1024));
-    let asked = Asked { prompt, images, size, body: Value::Object(body.clone()), video: false };
+    let asked = Asked { prompt, images, mask: None, size, body: Value::Object(body.clone()), video: false };
     state.submit(call, asked, true, refuse, |run, image| made(run, &image, model))
 }
 

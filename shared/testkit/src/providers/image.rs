@@ -69,6 +69,37 @@ pub(super) fn size_of(text: &str) -> Option<(u32, u32)> {
     Some((1024 * width / long, 1024 * height / long))
 }
 
+/// The width and height in the header of a PNG, JPEG or WebP file.
+pub(super) fn sides(bytes: &[u8]) -> Option<(u32, u32)> {
+    let be = |at: usize, length: usize| {
+        Some(bytes.get(at..at + length)?.iter().fold(0, |number, byte| number << 8 | u32::from(*byte)))
+    };
+    let le = |at: usize, length: usize| {
+        Some(bytes.get(at..at + length)?.iter().rev().fold(0, |number, byte| number << 8 | u32::from(*byte)))
+    };
+    if bytes.starts_with(b"\x89PNG") {
+        return Some((be(16, 4)?, be(20, 4)?));
+    }
+    if bytes.starts_with(b"RIFF") {
+        return match bytes.get(12..16)? {
+            b"VP8X" => Some((le(24, 3)? + 1, le(27, 3)? + 1)),
+            b"VP8L" => Some(((le(21, 4)? & 0x3fff) + 1, (le(21, 4)? >> 14 & 0x3fff) + 1)),
+            _ => Some((le(26, 2)? & 0x3fff, le(28, 2)? & 0x3fff)),
+        };
+    }
+    let mut at = 2;
+    loop {
+        match be(at, 2)? {
+            // A frame header, unless it is a table of Huffman codes, an extension or arithmetic coding.
+            marker @ 0xffc0..=0xffcf if !matches!(marker, 0xffc4 | 0xffc8 | 0xffcc) => {
+                return Some((be(at + 7, 2)?, be(at + 5, 2)?));
+            }
+            0xff01..=0xffff => at += 2 + be(at + 2, 2)? as usize,
+            _ => return None,
+        }
+    }
+}
+
 /// Returns `true` if the bytes begin with the signature of an image format.
 pub(super) fn is_image(bytes: &[u8]) -> bool {
     let jpeg = bytes.starts_with(&[0xff, 0xd8, 0xff]);

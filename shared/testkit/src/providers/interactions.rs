@@ -99,7 +99,7 @@ fn create(state: &State, call: &Call) -> Reply {
     let prompt: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
     let images = blocks.iter().filter(|block| block["type"] == "image").count();
     let prompt = prompt.join("\n");
-    let asked = Asked { prompt, images, size: (1, 1), body: Value::Object(body), video: true };
+    let asked = Asked { prompt, images, mask: None, size: (1, 1), body: Value::Object(body), video: true };
     // A failure of the work is reported by the run, not by the submit.
     let refuse = |failure_mode| if failure_mode == FailureMode::WorkFails { None } else { refuse(failure_mode) };
     let is_finished = *state.answers_finished.lock().expect("no holder panics");

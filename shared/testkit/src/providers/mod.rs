@@ -17,6 +17,7 @@ mod form;
 mod google;
 mod image;
 mod interactions;
+mod mask;
 mod openai;
 mod replicate;
 mod runway;

@@ -12,6 +12,7 @@ use super::check::{self, Kind, Rule, Wrong, is_data_url, optional, required};
 use super::failure_mode::FailureMode;
 use super::form;
 use super::image::{is_image, size_of};
+use super::mask;
 use super::server::{Call, Reply};
 use super::state::{Asked, Run, State};
 
@@ -87,7 +88,7 @@ fn generate(state: &State, call: &Call, flavor: Flavor) -> Reply {
     if let Err(wrong) = judge(&body, &COMMON, flavor) {
         return invalid(wrong);
     }
-    submit(state, call, body, 0, flavor)
+    submit(state, call, body, 0, (None, None), flavor)
 }
 
 fn edit(state: &State, call: &Call, flavor: Flavor) -> Reply {
@@ -101,17 +102,24 @@ fn edit(state: &State, call: &Call, flavor: Flavor) -> Reply {
         if let Err(wrong) = judge(&body, &COMMON, flavor) {
             return invalid(wrong);
         }
-        return submit(state, call, body, images.len(), flavor);
+        let mask = images.iter().find(|part| part.name == "mask").map(|part| part.content.clone());
+        let image = images.iter().find(|part| part.name != "mask").map(|part| part.content.clone());
+        return submit(state, call, body, images.len(), (image, mask), flavor);
     }
-    let rules =
-        [required("images", Kind::List(1, 16, &REFERENCE)), optional("input_fidelity", Kind::OneOf(&["high", "low"]))];
+    let rules = [
+        required("images", Kind::List(1, 16, &REFERENCE)),
+        optional("mask", REFERENCE),
+        optional("input_fidelity", Kind::OneOf(&["high", "low"])),
+    ];
     let rules: Vec<Rule> = COMMON.into_iter().chain(rules).collect();
     let Some(body) = check::object(&call.body).filter(|_| flavor == Flavor::Vendor) else { return malformed() };
     if let Err(wrong) = judge(&body, &rules, flavor) {
         return invalid(wrong);
     }
     let images = body["images"].as_array().map_or(0, Vec::len);
-    submit(state, call, body, images, flavor)
+    let content = |image: Option<&Value>| image?["image_url"].as_str().and_then(check::decoded);
+    let (image, mask) = (content(body["images"].get(0)), content(body.get("mask")));
+    submit(state, call, body, images + usize::from(mask.is_some()), (image, mask), flavor)
 }
 
 /// The texts of a form, with those of numeric fields converted to numbers.
@@ -140,13 +148,26 @@ pub(super) fn judge(body: &Map<String, Value>, rules: &[Rule], flavor: Flavor) -
     }
 }
 
-fn submit(state: &State, call: &Call, body: Map<String, Value>, images: usize, flavor: Flavor) -> Reply {
+/// Submits an order with `images` images, of which the first and the mask are given.
+fn submit(
+    state: &State,
+    call: &Call,
+    body: Map<String, Value>,
+    images: usize,
+    (image, mask): (Option<Bytes>, Option<Bytes>),
+    flavor: Flavor,
+) -> Reply {
+    if let Some(mask) = &mask
+        && mask::judge(&image.unwrap_or_default(), mask, mask::Form::Transparent).is_err()
+    {
+        return invalid(("mask".to_owned(), Wrong::Value));
+    }
     let prompt = body["prompt"].as_str().unwrap_or_default().to_owned();
     let size = body.get("size").and_then(Value::as_str).and_then(size_of).unwrap_or((1024, 1024));
     let by_url = flavor == Flavor::Compatible
         && (body.get("response_format") != Some(&json!("b64_json"))
             || body.get("model").and_then(Value::as_str).is_some_and(|model| model.starts_with("url-")));
-    let asked = Asked { prompt, images, size, body: Value::Object(body), video: false };
+    let asked = Asked { prompt, images, mask, size, body: Value::Object(body), video: false };
     state.submit(call, asked, true, refuse, |run, image| made(run, &image, by_url))
 }
 

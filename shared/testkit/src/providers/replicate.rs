@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::check::{self, Kind, Rule, Wrong, is_data_url, optional, required};
 use super::failure_mode::FailureMode;
 use super::image::size_of;
+use super::mask;
 use super::server::{Call, Reply};
 use super::state::{Asked, Phase, Run, State};
 
@@ -53,6 +54,18 @@ fn inputs(model: &str) -> Option<Vec<Rule>> {
         "stability-ai/stable-diffusion-3.5-large" => {
             vec![PROMPT, RATIO, FORMAT, SEED, optional("image", IMAGE), optional("cfg", Kind::Number(1.0, 10.0))]
         }
+        "black-forest-labs/flux-fill-pro" => vec![
+            PROMPT,
+            FORMAT,
+            SEED,
+            optional("image", IMAGE),
+            optional("mask", IMAGE),
+            optional("outpaint", Kind::Text(40)),
+            optional("steps", Kind::Integer(15, 50)),
+            optional("guidance", Kind::Number(1.5, 100.0)),
+            optional("prompt_upsampling", Kind::Boolean),
+            optional("safety_tolerance", Kind::Integer(1, 6)),
+        ],
         "google/veo-3" => vec![
             PROMPT,
             RATIO,
@@ -110,11 +123,21 @@ fn create(state: &State, call: &Call, model: &str) -> Reply {
         return invalid(&format!("input.{field}"), wrong);
     }
     let images = ["input_images", "image_input"].iter().filter_map(|name| input.get(*name)?.as_array()).map(Vec::len);
-    let images = images.sum::<usize>() + usize::from(input.contains_key("image"));
-    let size = input.get("aspect_ratio").and_then(Value::as_str).and_then(size_of).unwrap_or((1024, 1024));
+    let images = images.sum::<usize>() + ["image", "mask"].iter().filter(|name| input.contains_key(**name)).count();
+    let file = |name: &str| input.get(name)?.as_str().and_then(check::decoded);
+    let mask = file("mask");
+    let masked = match &mask {
+        None => None,
+        Some(mask) => match mask::judge(&file("image").unwrap_or_default(), mask, mask::Form::White) {
+            Ok(size) => Some(size),
+            Err(_) => return invalid("input.mask", Wrong::Value),
+        },
+    };
+    let size = input.get("aspect_ratio").and_then(Value::as_str).and_then(size_of);
+    let size = masked.or(size).unwrap_or((1024, 1024));
     let prompt = input["prompt"].as_str().unwrap_or_default().to_owned();
     let video = model == "google/veo-3";
-    let asked = Asked { prompt, images, size, body: json!({"model": model, "input": input}), video };
+    let asked = Asked { prompt, images, mask, size, body: json!({"model": model, "input": input}), video };
     state.submit(call, asked, false, refuse, |run, _| Reply::json(201, &prediction(state, run, Phase::Queued)))
 }
 

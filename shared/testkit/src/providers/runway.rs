@@ -175,7 +175,7 @@ fn submit(state: &State, call: &Call, rules: impl Fn(&str) -> Option<Vec<Rule>>,
     let images = given.map(|value| value.as_array().map_or(1, Vec::len)).sum();
     let size = body.get("ratio").and_then(Value::as_str).and_then(size_of).unwrap_or((1024, 1024));
     let prompt = body.get("promptText").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let asked = Asked { prompt, images, size, body: Value::Object(body), video };
+    let asked = Asked { prompt, images, mask: None, size, body: Value::Object(body), video };
     let accept = |run: &Run, _| Reply::json(200, &json!({"id": run.id, "estimatedCost": {"credits": 5}}));
     state.submit(call, asked, false, refuse, accept)
 }

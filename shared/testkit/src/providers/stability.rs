@@ -10,6 +10,7 @@ use super::check::{self, Kind, Rule, optional, required};
 use super::failure_mode::FailureMode;
 use super::form;
 use super::image::{is_image, size_of};
+use super::mask;
 use super::server::{Call, Reply};
 use super::state::{Asked, Run, State};
 
@@ -52,6 +53,7 @@ pub(super) fn answer(state: &State, call: &Call) -> Reply {
     match (&call.method, call.pieces().as_slice()) {
         (&Method::GET, ["v1", "user", "balance"]) => Reply::json(200, &json!({"credits": 123.4})),
         (&Method::POST, ["v2beta", "stable-image", "generate", endpoint]) => generate(state, call, endpoint),
+        (&Method::POST, ["v2beta", "stable-image", "edit", "inpaint"]) => inpaint(state, call),
         _ => error(404, "not_found", "The requested resource was not found."),
     }
 }
@@ -84,7 +86,35 @@ fn generate(state: &State, call: &Call, endpoint: &str) -> Reply {
     let size = body.get("aspect_ratio").and_then(Value::as_str).and_then(size_of).unwrap_or((1024, 1024));
     let prompt = body["prompt"].as_str().unwrap_or_default().to_owned();
     let bare = call.header("accept") != Some("application/json");
-    let asked = Asked { prompt, images: files.len(), size, body: Value::Object(body), video: false };
+    let asked = Asked { prompt, images: files.len(), mask: None, size, body: Value::Object(body), video: false };
+    state.submit(call, asked, true, refuse, |run, image| made(run, image, bare))
+}
+
+/// Edits within a mask. Without one, the alpha channel of the image would be it, which no order relies on.
+fn inpaint(state: &State, call: &Call) -> Reply {
+    if call.body.len() > BODY_MAX {
+        return error(413, "payload_too_large", "body: payloads cannot be larger than 10MiB in size");
+    }
+    let Some((parts, body)) = form::parse(call).and_then(|parts| form::texts(&parts).map(|body| (parts, body))) else {
+        return error(400, "bad_request", "content-type: must be multipart/form-data");
+    };
+    let grow = optional("grow_mask", Kind::Fits(|it| number(it).is_some_and(|it| (0.0..=20.0).contains(&it))));
+    let rules: Vec<Rule> = COMMON.into_iter().filter(|rule| rule.name != "aspect_ratio").chain([grow]).collect();
+    if let Err((field, wrong)) = check::check(&body, &rules) {
+        return error(400, "bad_request", &format!("{field}: {wrong:?}"));
+    }
+    let file = |name: &str| parts.iter().find(|part| part.name == name && part.file_name.is_some());
+    let (Some(image), Some(mask)) = (file("image"), file("mask")) else {
+        return error(400, "bad_request", "image: is required");
+    };
+    let size = match mask::judge(&image.content, &mask.content, mask::Form::White) {
+        Ok(size) => size,
+        Err(why) => return error(400, "bad_request", why),
+    };
+    let prompt = body["prompt"].as_str().unwrap_or_default().to_owned();
+    let bare = call.header("accept") != Some("application/json");
+    let mask = Some(mask.content.clone());
+    let asked = Asked { prompt, images: 2, mask, size, body: Value::Object(body), video: false };
     state.submit(call, asked, true, refuse, |run, image| made(run, image, bare))
 }
 

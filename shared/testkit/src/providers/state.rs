@@ -1,6 +1,6 @@
 //! The state of a simulator.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -19,8 +19,10 @@ pub struct Submit {
     pub path: String,
     /// The prompt, or an empty text if there was none.
     pub prompt: String,
-    /// The number of input images.
+    /// The number of input images, with the mask.
     pub images: usize,
+    /// The file of the mask.
+    pub mask: Option<Bytes>,
     /// The `Idempotency-Key` header, whether or not the vendor honors one.
     pub idempotency_key: Option<String>,
     /// The body: JSON, or the texts of a form as a JSON object.
@@ -33,6 +35,7 @@ pub struct Submit {
 pub(super) struct Asked {
     pub(super) prompt: String,
     pub(super) images: usize,
+    pub(super) mask: Option<Bytes>,
     pub(super) size: (u32, u32),
     pub(super) body: Value,
     /// `true` if a video is requested rather than an image.
@@ -43,7 +46,7 @@ impl Asked {
     /// A submit that requests a text.
     pub(super) fn text(prompt: String, body: Value) -> Self {
         // `State::submit` always draws an image; for a text it is as small as possible.
-        Self { prompt, images: 0, size: (1, 1), body, video: false }
+        Self { prompt, images: 0, mask: None, size: (1, 1), body, video: false }
     }
 }
 
@@ -86,8 +89,8 @@ pub(super) struct State {
     pub(super) submits: Mutex<Vec<Submit>>,
     pub(super) runs: Mutex<HashMap<String, Run>>,
     pub(super) files: Mutex<HashMap<String, File>>,
-    /// The ids of uploaded files.
-    pub(super) uploads: Mutex<HashSet<String>>,
+    /// The uploaded files by id.
+    pub(super) uploads: Mutex<HashMap<String, Bytes>>,
     /// Whether uploads are received and never answered.
     pub(super) hangs_uploads: Mutex<bool>,
     /// Whether the answer to the submit of a video already contains its result, where the protocol allows it.
@@ -150,12 +153,13 @@ impl State {
         );
         // A server error occurs after the work was started.
         let accepted = refusal.is_none() || failure_mode == Some(FailureMode::ServerError);
-        let Asked { prompt, images, size, body, video } = asked;
+        let Asked { prompt, images, mask, size, body, video } = asked;
         let idempotency_key = call.header("idempotency-key").map(str::to_owned);
         self.submits.lock().expect("no holder panics").push(Submit {
             path: call.path.clone(),
             prompt: prompt.clone(),
             images,
+            mask,
             idempotency_key,
             body: body.clone(),
             accepted,

@@ -22,7 +22,7 @@ use http::HeaderName;
 use raster::Header;
 use serde::Deserialize;
 use serde_json::json;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 
 use self::convert::convert;
 use self::receive::{EMPTY, Received, declared_type, store};
@@ -42,6 +42,14 @@ use crate::state::App;
 const PATH: &str = "/assets";
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
+/// The node of an upload.
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum UploadNode {
+    /// No node shows it.
+    None,
+}
+
 /// Where an upload goes, and what of it.
 #[derive(Default, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
@@ -50,6 +58,9 @@ pub struct UploadQuery {
     /// Canvas that stores the upload and shows it in a new node.
     #[param(value_type = Option<CanvasReference>)]
     canvas_id: Option<CanvasRef>,
+    /// `none` stores the upload in the canvas without a node that shows it, as for a mask.
+    #[param(value_type = Option<UploadNode>, inline)]
+    node: Option<UploadNode>,
     /// What happens to private metadata: `auto` removes it and keeps the original for the owner, `keep` leaves it in the file that
     /// everybody gets, `strip` removes it for good. Into a canvas of another account, `auto` means `strip`. Default: the operator's
     /// setting, usually `auto`.
@@ -61,8 +72,8 @@ pub struct UploadQuery {
 /// Stores the body as a private asset. Private metadata, such as the place of a photograph, is removed from the file that
 /// everybody gets; the owner alone can download the original. An AVIF is converted to JPEG or PNG, and its owner keeps the original;
 /// HEIC is 415 with a remedy in `details`. Any other file is stored unchanged. Use it to bring in an image from a
-/// file. With `canvasId` the asset belongs to that canvas and a new image node shows it; this also needs the scopes canvas:read and
-/// canvas:write. Name the file with the header `X-Service-File-Name`, never in the query. Send `Idempotency-Key` to make a retry safe.
+/// file. With `canvasId` the asset belongs to that canvas and, without `node=none`, a new image node shows it; this also
+/// needs the scopes canvas:read and canvas:write. Name the file with the header `X-Service-File-Name`, never in the query. Send `Idempotency-Key` to make a retry safe.
 /// Only the image's header is read: a damaged image is stored, and fails the work that reads it.
 #[utoipa::path(
     post, path = "/assets", operation_id = "uploadAsset", tag = "Assets",
@@ -97,7 +108,7 @@ pub async fn upload(
     if body.size_hint().exact() == Some(0) {
         query.refuse("body", EMPTY);
     }
-    let UploadQuery { canvas_id, metadata } = query.read().unwrap_or_default();
+    let UploadQuery { canvas_id, node, metadata } = query.read().unwrap_or_default();
     let OwnerQuery { owner_uid } = query.read().unwrap_or_default();
     let canvas = query.canvas(canvas_id, owner_uid);
     let name = query.take(file_name::from_headers(&headers)).flatten();
@@ -148,6 +159,9 @@ pub async fn upload(
         if let Some(metadata) = metadata.filter(|metadata| *metadata != app.upload_metadata) {
             body["metadata"] = json!(metadata);
         }
+        if canvas.is_some() && node.is_some() {
+            body["node"] = json!("none");
+        }
         let fingerprint = fingerprint_without_defaults(PATH, &resource, body, |body| {
             if body["name"] == default_name(&stored.header) {
                 body["name"] = json!(null);
@@ -158,6 +172,7 @@ pub async fn upload(
     let upload = app::upload::UploadAsset {
         caller: &caller,
         canvas: canvas.as_ref(),
+        is_shown: node.is_none(),
         name: name.unwrap_or_else(|| default_name(&stored.header)),
         image: StoredImage {
             file: stored.file,

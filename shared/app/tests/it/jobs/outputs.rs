@@ -103,6 +103,7 @@ impl Taken {
             sha256,
             blob_key,
             metadata_removed: Vec::new(),
+            masked: None,
             preview: None,
             video: None,
             origin: None,
@@ -149,6 +150,7 @@ async fn accepted() -> (Fixture, JobId, Vec<NodeId>) {
         size: None,
         quality: None,
         references: Vec::new(),
+        mask: None,
         elements: Vec::new(),
         targets: targets.clone(),
     });

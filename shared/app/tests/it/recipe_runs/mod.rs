@@ -201,6 +201,7 @@ impl World {
             size: None,
             quality: None,
             references: vec![],
+            mask: None,
             elements: vec![],
             targets: vec![record.plan.steps[1].node.clone()],
         });
@@ -396,6 +397,7 @@ async fn a_run_with_every_output_succeeds_and_leaves_a_review() {
         bytes: 1,
         ai_generated: None,
         alt: None,
+        masked: None,
     }];
     let ended = world
         .in_transaction(async |conn| end_image(conn, world.run, world.lease, 1, &child, None).await.expect("answers"))

@@ -59,7 +59,7 @@ impl Protocol for Comfy {
             multipart(site.url("/api/v2/assets"), &parts)
         };
         let (first, last) = order.frames();
-        Ok(order.references.iter().chain(first).chain(last).enumerate().map(upload).collect())
+        Ok(order.references.iter().chain(first).chain(last).chain(&order.mask).enumerate().map(upload).collect())
     }
 
     fn uploaded(&self, answer: &Answer) -> Result<String, CallError> {
@@ -128,6 +128,7 @@ struct Bindings<'a> {
     references: &'a [String],
     first_frame: Option<&'a String>,
     last_frame: Option<&'a String>,
+    mask: Option<&'a String>,
 }
 
 impl<'a> Bindings<'a> {
@@ -151,8 +152,8 @@ impl<'a> Bindings<'a> {
                 seconds.zip(model.wire.frames_per_second).map(|(seconds, rate)| seconds * rate + 1)
             }
         };
-        let (references, mut frame_uploads) = match uploads.split_at_checked(order.references.len()) {
-            Some((references, frames)) => (references, frames.iter()),
+        let (references, mut others) = match uploads.split_at_checked(order.references.len()) {
+            Some((references, others)) => (references, others.iter()),
             None => return Err(CallError::new(Class::Runtime, "an image was not uploaded")),
         };
         let (first, last) = order.frames();
@@ -162,8 +163,9 @@ impl<'a> Bindings<'a> {
             seed: order.seed(),
             frames,
             references,
-            first_frame: first.and_then(|_| frame_uploads.next()),
-            last_frame: last.and_then(|_| frame_uploads.next()),
+            first_frame: first.and_then(|_| others.next()),
+            last_frame: last.and_then(|_| others.next()),
+            mask: order.mask.as_ref().and_then(|_| others.next()),
         })
     }
 
@@ -194,6 +196,7 @@ impl<'a> Bindings<'a> {
             "frames" => self.frames.map(|frames| json!(frames)),
             "first_frame" => self.first_frame.map(asset),
             "last_frame" => self.last_frame.map(asset),
+            "mask" => self.mask.map(asset),
             _ => {
                 let number: Option<usize> = place.strip_prefix("image:").and_then(|number| number.parse().ok());
                 number.and_then(|number| self.references.get(number)).map(asset)

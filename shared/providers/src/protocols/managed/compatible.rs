@@ -12,7 +12,7 @@ use super::super::{chat, openai};
 use crate::call_error::CallError;
 use crate::capabilities::{Idempotency, ProtocolCapabilities};
 use crate::encode::{Part, multipart};
-use crate::order::{Media, Order};
+use crate::order::{MaskForm, Media, Order};
 use crate::protocol::{Accepted, Answer, Protocol, Request, Site};
 use crate::text::TextOrder;
 
@@ -41,6 +41,11 @@ impl Protocol for Compatible {
         }
     }
 
+    // As OpenAI's. Servers that read it as a gray image find what changes white.
+    fn mask_form(&self) -> MaskForm {
+        MaskForm::Transparent
+    }
+
     fn submit(&self, site: &Site, order: &Order, _uploads: &[String]) -> Result<Request, CallError> {
         let mut body = openai::common(order);
         if let Some(field) = &order.model.wire.seed {
@@ -59,6 +64,7 @@ impl Protocol for Compatible {
         let mut parts: Vec<Part<'_>> = texts.iter().map(|(name, value)| Part::Text(name, value)).collect();
         let field = if order.references.len() == 1 { "image" } else { "image[]" };
         parts.extend(order.references.iter().map(|image| Part::File(field, image)));
+        parts.extend(order.mask.iter().map(|mask| Part::File("mask", mask)));
         Ok(multipart(site.url("/images/edits"), &parts))
     }
 
