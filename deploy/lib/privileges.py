@@ -11,6 +11,7 @@ import re
 CONFIG = pathlib.Path(__file__).parents[2] / "shared/service/src/config"
 # Secrets that are not required, and the parts that use them. The gateway checks the key of the inference server and never calls it.
 OPTIONAL = {
+    "CANVAS_DATABASE_PASSWORDS": {"migrate"},
     "CANVAS_MANAGED_KEY": {"image-worker", "video-worker"},
     "OTEL_EXPORTER_OTLP_HEADERS": {"gateway", "image-worker", "video-worker", "webhook-dispatcher"},
 }
@@ -103,6 +104,9 @@ def compose_faults(services):
         service = services.get(part, {})
         for fault in given_faults(part, service.get("environment", {})):
             yield f"compose.yaml: {part} {fault}"
+        role = "canvas" if part == "migrate" else "canvas_" + part.replace("-", "_")
+        if f"//{role}:" not in service.get("environment", {}).get("CANVAS_DATABASE_URL", ""):
+            yield f"compose.yaml: {part} does not connect to the database as {role}"
         for entry in service.get("env_file", []):
             # The file of Compose itself has the passwords of all services.
             if entry["path"] != "settings.env":

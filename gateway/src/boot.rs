@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use service::chain;
-use service::config::Config;
+use service::config::{Config, Secret};
 use service::keys::DerivedKeys;
 use service::probes::{ComponentHandle, watch_component};
 use taskqueue::{BootError, Process};
@@ -49,6 +49,12 @@ pub enum Error {
     Models(#[from] providers::SetupError),
     #[error("CANVAS_LISTEN: cannot listen on this address")]
     Listen(#[source] std::io::Error),
+    #[error(transparent)]
+    Database(#[from] db::Error),
+    #[error(transparent)]
+    Installation(#[from] installation::Error),
+    #[error("the roles of the processes cannot be made or granted (deploy/README.md#database-roles)")]
+    Roles(#[source] db::Error),
 }
 
 /// Serves until the process is told to stop.
@@ -227,18 +233,22 @@ async fn sweep(app: App, stopping: CancellationToken) {
     }
 }
 
-/// Migrates the schema to the version of this build, creates the installation key, publishes the shipped Recipes and prints the
-/// version.
+/// Migrates the schema to the version of this build, creates the installation key, publishes the shipped Recipes, grants the roles of
+/// the processes what they need, and prints the version and these roles.
 pub async fn migrate(config: &Config) -> ExitCode {
     let migrated = async {
         let pool = db::pool::connect_for_maintenance(config.database_url.expose(), "canvas-migrate", None)?;
         db::pool::migrate(&pool, |error| eprintln!("{NAME}: waits: {}", chain(error))).await?;
         let mut connection = db::pool::acquire(&pool).await?;
         installation::ensure(&mut connection, &config.installation_keys()).await?;
-        Ok::<_, installation::Error>(crate::catalogue::publish_shipped(&mut connection).await?)
+        crate::catalogue::publish_shipped(&mut connection).await?;
+        // There is no other connection.
+        drop(connection);
+        let passwords = config.database_passwords.as_ref().map(Secret::expose);
+        db::roles::grant(&pool, passwords).await.map_err(Error::Roles)
     };
     match migrated.await {
-        Ok(()) => print_line(serde_json::json!({"schemaVersion": db::pool::schema_version()})),
+        Ok(roles) => print_line(serde_json::json!({"schemaVersion": db::pool::schema_version(), "roles": roles})),
         Err(error) => refuse(&error),
     }
 }

@@ -22,10 +22,11 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns `true` if the key may become available without intervention: the database is unavailable, or not migrated yet.
+    /// Returns `true` if the key may become available without intervention: the database is unavailable, or its schema or roles
+    /// are not there yet.
     pub fn is_temporary(&self) -> bool {
         match self {
-            Error::Database(error) => error.is_outage() || error.is_undefined_table(),
+            Error::Database(error) => error.is_outage() || error.is_undefined_table() || error.is_forbidden(),
             Error::Missing => true,
             Error::Open(_) | Error::Damaged => false,
         }

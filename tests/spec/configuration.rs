@@ -33,9 +33,10 @@ const SOUND: [(&str, &str); 8] = [
 ];
 
 /// A wrong value of each variable. It stops every process, whether or not the process itself has a use for it.
-const WRONG: [(&str, &str); 65] = [
+const WRONG: [(&str, &str); 66] = [
     ("CANVAS_DATABASE_URL", ""),
     ("CANVAS_DATABASE_URL", "mysql://user:hunter2@localhost"),
+    ("CANVAS_DATABASE_PASSWORDS", "gateway:hunter2,admin:hunter2"),
     ("CANVAS_REDIS_URL", "hunter2:6379"),
     ("CANVAS_AMQP_URL", "http://hunter2/"),
     ("CANVAS_BLOB_URL", "s3://user:hunter2@bucket/"),

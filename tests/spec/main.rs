@@ -45,6 +45,7 @@ mod rates;
 mod recipes;
 mod render;
 mod retention;
+mod roles;
 mod runs;
 mod secrets;
 mod starts;

@@ -100,7 +100,8 @@ impl Stack {
             ["migrate"] => &["CANVAS_REDIS_URL", "CANVAS_AMQP_URL", "CANVAS_BLOB_URL"],
             _ => &["CANVAS_AMQP_URL", "CANVAS_BLOB_URL"],
         };
-        let used = self.env().iter().filter(|(name, _)| !unused.contains(&name.as_str()));
+        let variables = self.env_of((arguments != ["migrate"]).then_some("gateway"));
+        let used = variables.iter().filter(|(name, _)| !unused.contains(&name.as_str()));
         command.args(arguments).envs(used.map(|(name, value)| (name, value))).envs(env.iter().copied());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.kill_on_drop(true).spawn().expect("starts canvas-gateway");

@@ -51,6 +51,17 @@ impl Kind {
         }
     }
 
+    /// The suffix of its database role. Processes of another release connect as the owner of the schema, as they did.
+    pub fn role(self) -> Option<&'static str> {
+        match self {
+            _ if std::env::var_os("E2E_BIN_DIR").is_some() => None,
+            Self::Gateway => Some("gateway"),
+            Self::ImageWorker => Some("image_worker"),
+            Self::VideoWorker => Some("video_worker"),
+            Self::Dispatcher => Some("webhook_dispatcher"),
+        }
+    }
+
     /// The services' variables that the process has no use for. The harness does not set them, as deployments do not. Processes of
     /// another release may need them.
     pub(crate) fn without(self) -> &'static [&'static str] {

@@ -20,6 +20,8 @@ use crate::{Client, Kind, PATIENCE, Part};
 /// A key ring of one key, for tests.
 const MASTER_KEYS: &str = "e2e:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
+/// The passwords with which the migration makes the roles of the processes.
+const PASSWORDS: &str = "CANVAS_DATABASE_PASSWORDS";
 /// The number of log lines of a process that a failed test shows.
 const LOG_TAIL: usize = 60;
 /// The configuration of the resolver in the directory of a stack with [`Builder::nameserver`].
@@ -274,9 +276,21 @@ impl Stack {
         sqlx::query(sql).execute(self.pool()).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
 
-    /// The environment of the service; each process gets what it uses.
+    /// The environment of the service; each process gets what it uses, and connects to the database with its own role instead of the
+    /// owner of the schema.
     pub fn env(&self) -> &[(String, String)] {
         &self.site.env
+    }
+
+    /// The environment of whoever connects with the database role of this suffix; without one, of the migration.
+    pub(crate) fn env_of(&self, role: Option<&str>) -> Vec<(String, String)> {
+        let Some(role) = role else { return self.site.env.clone() };
+        let variables = self.site.env.iter().filter(|(name, _)| name != PASSWORDS).cloned();
+        let with_role = |(name, value): (String, String)| match name.as_str() {
+            "CANVAS_DATABASE_URL" => (name, testkit::role_url(&value, role)),
+            _ => (name, value),
+        };
+        variables.map(with_role).collect()
     }
 
     /// The directory of the blobs.
@@ -416,7 +430,7 @@ impl Stack {
 
     fn launch(&self, part: Part, more: &[(&str, &str)]) {
         let Listener { api: port, admin, .. } = self.listener(part);
-        let mut env = self.site.env.clone();
+        let mut env = self.env_of(part.0.role());
         env.retain(|(name, _)| !part.0.without().contains(&name.as_str()));
         env.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let log = self.log_file(part);
@@ -572,6 +586,14 @@ fn environment(
         let authority = directory.join("authority.pem");
         fs::write(&authority, identity.authority()).expect("writes the authority of the receivers");
         env.insert("CANVAS_EGRESS_CA_FILE".to_owned(), authority.display().to_string());
+    }
+    // The server of the test run has the roles already, and no two tests can make them at the same time.
+    if builder.services.is_some() {
+        let owner: url::Url = services.database.parse().expect("a URL");
+        let password = owner.password().expect("has a password");
+        let kinds = [Kind::Gateway, Kind::ImageWorker, Kind::VideoWorker, Kind::Dispatcher];
+        let passwords = kinds.map(|kind| format!("{}:{password}", kind.binary().trim_start_matches("canvas-")));
+        env.insert(PASSWORDS.to_owned(), passwords.join(","));
     }
     env.extend(builder.env.clone());
     // A test that switches the rate of tokens off sends more than an account may.

@@ -30,6 +30,24 @@ own_setting() {
     esac
 }
 
+# process_role_passwords: the passwords of the database roles of the processes, for the migration of the own database.
+process_role_passwords() {
+    local part passwords=""
+    for part in "${PROCESSES[@]}"; do passwords+=${passwords:+,}$part:$(service_password "postgres-$part"); done
+    printf '%s' "$passwords"
+}
+
+# process_database_url PART: the URL of the database with the role of the process. Without one, that of all: in a database from the
+# environment, and where the migration, of an older archive, has made none.
+process_database_url() {
+    local role=canvas_${1//-/_}
+    if is_own CANVAS_DATABASE_URL "$CANVAS_DATABASE_URL" && grep -q "\"$role\"" "$LOCAL/log/migrate.log"; then
+        printf 'postgres://%s:%s@127.0.0.1:%s/canvas' "$role" "$(service_password "postgres-$1")" "$(port postgres)"
+    else
+        printf '%s' "$CANVAS_DATABASE_URL"
+    fi
+}
+
 # The address of the demo's webhook receiver.
 receiver_address() { printf '127.0.0.1:%s' "$(port demo-receiver)"; }
 
@@ -124,7 +142,9 @@ build_processes() {
 
 migrate() {
     step "Database schema" "$LOCAL/log/migrate.log"
-    "$BIN/canvas-gateway" migrate >"$LOCAL/log/migrate.log" 2>&1 9>&-
+    local passwords=${CANVAS_DATABASE_PASSWORDS:-}
+    if is_own CANVAS_DATABASE_URL "$CANVAS_DATABASE_URL"; then passwords=$(process_role_passwords); fi
+    CANVAS_DATABASE_PASSWORDS=$passwords "$BIN/canvas-gateway" migrate >"$LOCAL/log/migrate.log" 2>&1 9>&-
     ok "current"
 }
 
@@ -149,7 +169,9 @@ process_start() {
         return
     fi
     if [[ $part == gateway ]]; then arguments=(serve); fi
-    spawn_supervised "$part" env CANVAS_ADMIN_LISTEN="$(admin_listen "$part")" "$binary" "${arguments[@]}"
+    # In the environment, because every user of the machine can read arguments.
+    CANVAS_DATABASE_URL=$(process_database_url "$part") \
+        spawn_supervised "$part" env CANVAS_ADMIN_LISTEN="$(admin_listen "$part")" "$binary" "${arguments[@]}"
     await_part "$part" 60 http_ok "$ready"
     is_ready "$part"
     ok "up and ready"

@@ -90,6 +90,11 @@ impl Error {
         self.code().as_deref() == Some("42P01")
     }
 
+    /// Returns `true` if the role does not exist or may not do this: `canvas-gateway migrate` has not made or granted it yet.
+    pub fn is_forbidden(&self) -> bool {
+        matches!(self.code().as_deref(), Some("42501" | "28P01" | "28000"))
+    }
+
     /// Returns `true` if the connection was lost, as all connections are after a restart of the server. The statement may have taken
     /// effect; on another connection it may well succeed.
     pub fn is_connection_lost(&self) -> bool {

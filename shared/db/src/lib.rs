@@ -28,6 +28,7 @@ pub mod purge;
 pub mod recipe_runs;
 pub mod recipes;
 pub mod renditions;
+pub mod roles;
 pub mod runs;
 pub mod sessions;
 pub mod storage;

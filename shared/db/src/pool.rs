@@ -18,7 +18,7 @@ use crate::{Error, Result, outage};
 
 /// Migrations that this build does not know belong to a later version, whose schema it can use
 /// (shared/db/migrations/README.md).
-static MIGRATIONS: LazyLock<sqlx::migrate::Migrator> = LazyLock::new(|| {
+pub(crate) static MIGRATIONS: LazyLock<sqlx::migrate::Migrator> = LazyLock::new(|| {
     let mut migrations = sqlx::migrate!();
     migrations.set_ignore_missing(true);
     migrations

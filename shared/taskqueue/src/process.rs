@@ -30,6 +30,10 @@ const GRACE: Duration = Duration::from_secs(25);
 /// Texts for operators in `/readyz` and in the log: which service is unavailable, and how to fix
 /// it.
 const DATABASE_AWAY: &str = "database does not answer: start PostgreSQL, or correct CANVAS_DATABASE_URL";
+/// The role cannot log in, or has not been granted what the process needs.
+const FORBIDDEN: &str = "database refuses the role: run canvas-gateway migrate, or correct CANVAS_DATABASE_URL";
+/// The process works, with more rights than it needs.
+const OWNER: &str = "the database role of this process owns the schema; each process can have a role of its own: deploy/README.md#database-roles";
 /// Like [`DATABASE_AWAY`], for the broker.
 const BROKER_AWAY: &str = "broker is not connected: start RabbitMQ, or correct CANVAS_AMQP_URL";
 /// Limit for the database's answer to a check. Shorter than the limit of the check itself, whose error would contain no advice.
@@ -270,6 +274,9 @@ async fn check_database(pool: PgPool, migrated: Arc<AtomicBool>) -> Result<(), S
             return db::pool::ping(&pool).await.map(|()| true);
         }
         let current = db::pool::is_migrated(&pool).await?;
+        if current && db::roles::owns_schema(&pool).await? {
+            tracing::info!("{OWNER}");
+        }
         migrated.store(current, Ordering::Relaxed);
         Ok(current)
     };
@@ -277,6 +284,7 @@ async fn check_database(pool: PgPool, migrated: Arc<AtomicBool>) -> Result<(), S
         Ok(Ok(true)) => Ok(()),
         Ok(Ok(false)) => Err("its schema is not this build's yet: run canvas-gateway migrate".to_owned()),
         Ok(Err(error)) if error.is_outage() => Err(format!("{DATABASE_AWAY} ({})", chain(&error))),
+        Ok(Err(error)) if error.is_forbidden() => Err(format!("{FORBIDDEN} ({})", chain(&error))),
         Ok(Err(error)) => Err(chain(&error)),
         // The pool continues trying to connect.
         Err(_) => Err(DATABASE_AWAY.to_owned()),

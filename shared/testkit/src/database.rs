@@ -82,6 +82,20 @@ impl TestDatabase {
     pub fn url(&self) -> String {
         with_database(&self.server, &self.name).into()
     }
+
+    /// The URL for the role of a process, such as `image_worker`, which has the privileges of that process and no others.
+    pub fn url_of(&self, process: &str) -> String {
+        role_url(&self.url(), process)
+    }
+}
+
+/// The URL of a database with the role of a process, such as `image_worker`, in place of the owner of the schema. Their passwords are
+/// equal in tests.
+pub fn role_url(owner: &str, process: &str) -> String {
+    let mut url: Url = owner.parse().expect("a URL");
+    let role = format!("{}_{process}", url.username());
+    url.set_username(&role).expect("a URL with a user");
+    url.into()
 }
 
 impl Drop for TestDatabase {
@@ -119,10 +133,27 @@ async fn migrator() -> Migrator {
     Migrator::new(path).await.unwrap_or_else(|error| panic!("cannot read the migrations: {error}"))
 }
 
-/// Creates the template for the current migrations if it does not exist, and returns its name.
+/// The privileges of the roles, read at run time like the migrations.
+fn roles() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../db/roles.sql");
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("cannot read {path}: {error}"))
+}
+
+/// Makes the roles of the processes, with the privileges of the list. Their password is that of the owner: the hash of a password does
+/// not depend on the role.
+async fn make_roles(template: &mut PgConnection) {
+    let set = "SELECT set_config('canvas.role_passwords', json_object_agg(process, rolpassword)::text, false)
+               FROM pg_authid, unnest('{gateway,image_worker,video_worker,webhook_dispatcher}'::text[]) process
+               WHERE rolname = current_user";
+    sqlx::query(set).execute(&mut *template).await.expect("reads the password");
+    execute(template, &roles()).await;
+}
+
+/// Creates the template for the current migrations and roles if it does not exist, and returns its name.
 async fn ensure_template(server: &Url, admin: &mut PgConnection) -> String {
     let migrator = migrator().await;
     let mut hash = Sha256::new();
+    hash.update(roles());
     for migration in migrator.iter() {
         hash.update(migration.version.to_be_bytes());
         hash.update(&migration.checksum);
@@ -139,6 +170,7 @@ async fn ensure_template(server: &Url, admin: &mut PgConnection) -> String {
         execute(admin, &format!(r#"CREATE DATABASE "{template}""#)).await;
         let mut empty = connect(&with_database(server, &template)).await;
         migrator.run(&mut empty).await.unwrap_or_else(|error| panic!("migration failed: {error}"));
+        make_roles(&mut empty).await;
         close(empty).await;
         // Marks the template as complete. A database that accepts no connections can always be
         // cloned.

@@ -15,7 +15,7 @@ mod s3;
 mod wait;
 
 pub use azurite::Azurite;
-pub use database::TestDatabase;
+pub use database::{TestDatabase, role_url};
 pub use environment::{amqp_prefix, amqp_url, redis_prefix, redis_url};
 pub use proxy::Proxy;
 pub use receiver::{Answer, Identity, Received, Receiver, Reserved};

@@ -33,19 +33,30 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 {{- end }}
 
-{{/* The secrets of a workload that are mounted, as a JSON list: the name of the volume, the value that names the secret, the variable. Each
-     workload gets those that it uses: database and key ring, that of the installation key where the program is the gateway's, and the URLs of
-     external services of which it is a client. */}}
+{{/* The secrets of a workload that are mounted, as a JSON list: the name of the volume, secret and key, the variable. Each workload gets those
+     that it uses: database and key ring, that of the installation key where the program is the gateway's, and the URLs of external services of
+     which it is a client. The migration connects to the database as its owner, and a process with its own role, if there are roles. */}}
 {{- define "canvas.secrets" -}}
-{{- $secrets := list (list "database" "database" "CANVAS_DATABASE_URL") (list "master-keys" "masterKeys" "CANVAS_MASTER_KEYS") }}
+{{- $given := .root.Values.secrets }}
+{{- $database := $given.database }}
+{{- $passwords := list }}
+{{- with $given.databaseRoles.name }}
+{{- if eq $.name "migrate" }}
+{{- $passwords = list (list "database-passwords" (dict "name" . "key" "passwords") "CANVAS_DATABASE_PASSWORDS") }}
+{{- else }}
+{{- $database = dict "name" . "key" $.name }}
+{{- end }}
+{{- end }}
+{{- $secrets := list (list "database" $database "CANVAS_DATABASE_URL") (list "master-keys" $given.masterKeys "CANVAS_MASTER_KEYS") }}
+{{- $secrets = concat $secrets $passwords }}
 {{- if eq .image "gateway" }}
-{{- $secrets = append $secrets (list "installation-keys" "installationKeys" "CANVAS_INSTALLATION_KEYS") }}
+{{- $secrets = append $secrets (list "installation-keys" $given.installationKeys "CANVAS_INSTALLATION_KEYS") }}
 {{- end }}
 {{- if and (has "broker" .clients) (eq .root.Values.rabbitmq.mode "external") }}
-{{- $secrets = append $secrets (list "broker" "broker" "CANVAS_AMQP_URL") }}
+{{- $secrets = append $secrets (list "broker" $given.broker "CANVAS_AMQP_URL") }}
 {{- end }}
 {{- if and (has "cache" .clients) (eq .root.Values.redis.mode "external") }}
-{{- $secrets = append $secrets (list "cache" "cache" "CANVAS_REDIS_URL") }}
+{{- $secrets = append $secrets (list "cache" $given.cache "CANVAS_REDIS_URL") }}
 {{- end }}
 {{- toJson $secrets }}
 {{- end }}
@@ -104,9 +115,8 @@ securityContext:
   fsGroupChangePolicy: OnRootMismatch
   seccompProfile: { type: RuntimeDefault }
 volumes:
-  {{- $root := .root }}
   {{- range include "canvas.secrets" . | fromJsonArray }}
-  {{- $secret := get $root.Values.secrets (index . 1) }}
+  {{- $secret := index . 1 }}
   - name: {{ index . 0 }}
     secret:
       secretName: {{ $secret.name }}

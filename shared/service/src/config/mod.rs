@@ -119,8 +119,9 @@ macro_rules! variables {
 
 /// Variables that hold secrets. For each of them `<name>_FILE` may name a file with the value instead, so that the secret
 /// is not in the environment.
-const SECRETS: [&str; 7] = [
+const SECRETS: [&str; 8] = [
     "CANVAS_DATABASE_URL",
+    "CANVAS_DATABASE_PASSWORDS",
     "CANVAS_REDIS_URL",
     "CANVAS_AMQP_URL",
     "CANVAS_MASTER_KEYS",
@@ -321,6 +322,8 @@ fn read<T>(
 variables! {
     "CANVAS_DATABASE_URL" => database_url: Secret = None, parse::database_url,
         "PostgreSQL: postgres://user:password@host:5432/database.";
+    "CANVAS_DATABASE_PASSWORDS" => database_passwords: Option<Secret> = Some(""), parse::role_passwords,
+        "Passwords of the database roles of the processes, which migrate makes: gateway:password,image-worker:password,...";
     "CANVAS_REDIS_URL" => redis_url: Option<Secret> = Some(""), parse::redis_url,
         "Redis (rate limits, change notification): redis://host:6379/0; rediss:// for TLS.";
     "CANVAS_AMQP_URL" => amqp_url: Option<Secret> = Some(""), parse::amqp_url,

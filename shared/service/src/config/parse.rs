@@ -11,6 +11,7 @@ use percent_encoding::percent_decode_str;
 use tracing_subscriber::EnvFilter;
 use url::Url;
 
+use super::Part;
 use super::secret::Secret;
 use crate::keys::KeyRing;
 
@@ -142,6 +143,24 @@ pub(super) fn server_url(text: &str) -> Result<Option<Url>, String> {
 
 pub(super) fn optional_secret(text: &str) -> Result<Option<Secret>, String> {
     Ok((!text.is_empty()).then(|| Secret::new(text)))
+}
+
+/// Passwords by process, as JSON with the suffixes of the roles: `{"image_worker": "…"}`.
+pub(super) fn role_passwords(text: &str) -> Result<Option<Secret>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let mut passwords = serde_json::Map::new();
+    for pair in text.split(',') {
+        let (process, password) = pair.trim().split_once(':').unwrap_or_default();
+        let is_process = Part::PROCESSES.iter().any(|part| part.name() == process);
+        let is_new = passwords.insert(process.replace('-', "_"), password.into()).is_none();
+        if !is_process || !is_new || password.is_empty() {
+            let names = Part::PROCESSES.map(|part| format!("{}:password", part.name()));
+            return Err(format!("expected each process at most once, comma separated: {}", names.join(",")));
+        }
+    }
+    Ok(Some(Secret::new(serde_json::Value::from(passwords).to_string())))
 }
 
 /// A web origin in its serialized form: lower-case host, no default port, no trailing slash.

@@ -33,8 +33,11 @@ impl Part {
     /// Every part, for a check of the whole configuration.
     pub const ALL: &[Self] = &[Gateway, ImageWorker, VideoWorker, WebhookDispatcher, Migrate, Admin];
 
+    /// The processes, each of which can have a database role of its own.
+    pub(super) const PROCESSES: [Self; 4] = [Gateway, ImageWorker, VideoWorker, WebhookDispatcher];
+
     /// The name in the documentation.
-    const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Gateway => "gateway",
             ImageWorker => "image-worker",

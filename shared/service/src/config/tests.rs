@@ -77,6 +77,18 @@ fn an_optional_variable_that_is_empty_counts_as_unset() {
 }
 
 #[test]
+fn passwords_of_roles_name_each_process_at_most_once() {
+    let given = "gateway:a:b%,  video-worker:\"c\"";
+    let passwords = loaded(&[("CANVAS_DATABASE_PASSWORDS", given)]).database_passwords.expect("is set");
+    let passwords: serde_json::Value = serde_json::from_str(passwords.expose()).expect("is JSON");
+    assert_eq!(passwords, serde_json::json!({"gateway": "a:b%", "video_worker": "\"c\""}));
+    for wrong in ["gateway", "gateway:", ":a", "gateway:a,", "gateway:a,gateway:b", "migrate:a", "image_worker:a"] {
+        let error = load(&[("CANVAS_DATABASE_PASSWORDS", wrong)]).expect_err(wrong).to_string();
+        assert!(error.starts_with("CANVAS_DATABASE_PASSWORDS: expected each process at most once"), "{error}");
+    }
+}
+
+#[test]
 fn a_required_variable_that_is_unset_or_empty_is_named() {
     for (name, _) in part::REQUIRED {
         let error = load(&[(name, "")]).expect_err("required");
