@@ -337,7 +337,10 @@ async fn write_ends(
             Some(StoredVideo { blob_key, bytes: made.bytes, asset: Some(asset), facts, poster: None })
         };
         JobOutcome {
-            images: canvas.into_iter().flat_map(|canvas| images.iter().map(move |made| output(canvas, made, nodes))).collect(),
+            images: canvas
+                .into_iter()
+                .flat_map(|canvas| images.iter().map(move |made| output(canvas, made, nodes)))
+                .collect(),
             video: decision.video.as_ref().and_then(of_job).or_else(|| canvas.and_then(of_canvas)),
             failure: decision.failure.take(),
             completion_review: part.review.take(),

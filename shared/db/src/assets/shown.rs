@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use domain::asset::AssetKind;
+use domain::asset::{AssetKind, AssetRecord};
 use domain::id::{AccountUid, AssetHandle, AssetId, NodeId};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::AssetRow;
 use crate::Result;
 use crate::error::known;
 
