@@ -108,6 +108,7 @@ impl Run<'_> {
             blob_key,
             origin: facts.origin,
             metadata_removed: Vec::new(),
+            masked: None,
             preview: None,
             provenance: self.request.provenance(self.task_run.job.id, &facts),
             video: Some(PlacedVideo { facts, poster }),
