@@ -11,7 +11,8 @@ import type { Board, Ui } from "./board.ts";
 import { Choice, ModelField, PromptField, Start, Stays } from "./fields.tsx";
 import styles from "./inspector.module.css";
 import { MakeVideo } from "./make-video.tsx";
-import { type ImageEntries, modelOf, MOST_PROMPT, MOST_REFERENCES, optionsOf, promptNode, type Reference, referencesTo, withRole } from "./making.ts";
+import { FEATHER, MaskField, type Painting, saveMask } from "./mask.tsx";
+import { type ImageEntries, modelOf, MOST_PROMPT, MOST_REFERENCES, optionsOf, promptNode, type Reference, referencesTo, takesMask, withRole } from "./making.ts";
 import { References } from "./references.tsx";
 import { makeImages } from "./runs.ts";
 
@@ -71,7 +72,8 @@ function MakeForm({ board, canvas, nodes, ui, models }: Props & { models: Model[
   const entered = ui.entered[form];
   const enter = (change: ImageEntries) => board.enter(form, change);
   const { kept, roles = {}, elements: chosen = [], cap = "" } = entered;
-  const { prompt: typed, operation: wanted = "generate", size = "", quality = "", count = 1 } = { ...draft, ...entered };
+  const { prompt: typed, operation: wanted = "generate", size = "", quality = "", count = 1, feather = FEATHER } = { ...draft, ...entered };
+  const [painting, setPainting] = useState<Painting>();
   const [error, setError] = useState<unknown>();
   const [isStarting, setIsStarting] = useState(false);
 
@@ -84,6 +86,9 @@ function MakeForm({ board, canvas, nodes, ui, models }: Props & { models: Model[
   const prompt = typed ?? firstOf(text?.metadata.content ?? "", MOST_PROMPT);
   const possible = OPERATIONS.filter(([name]) => model.capabilities.includes(`image.${name}`) && (name === "generate" || references.length > 0));
   const operation = possible.find(([name]) => name === wanted)?.[0] ?? possible[0]?.[0] ?? "generate";
+  const source = operation === "edit" && takesMask(model) ? references[0]?.asset : undefined;
+  // The mask of before is that of the source of before.
+  const earlierMask = draft?.mask !== undefined && draft.references[0]?.asset === source ? draft.mask : undefined;
   const sizes = optionsOf(model, "size", `image.${operation}`);
   const qualities = optionsOf(model, "quality", `image.${operation}`);
 
@@ -94,7 +99,10 @@ function MakeForm({ board, canvas, nodes, ui, models }: Props & { models: Model[
     setError(undefined);
     enter({ kept: { references, text: text?.id } });
     try {
+      const painted = painting?.asset === source ? painting : undefined;
+      const mask = source === undefined ? undefined : painted ? await saveMask(canvas, painted) : earlierMask;
       await makeImages(board, canvas, {
+        mask: mask === undefined ? undefined : { handle: mask, feather },
         operation,
         model,
         prompt,
@@ -146,6 +154,7 @@ function MakeForm({ board, canvas, nodes, ui, models }: Props & { models: Model[
         set={(references) => enter({ kept: { references, text: text?.id } })}
         setRole={(asset, role) => enter({ roles: { ...roles, [asset]: role } })}
       />
+      {source !== undefined && <MaskField key={source} asset={source} painting={painting?.asset === source ? painting : undefined} setPainting={setPainting} feather={feather} setFeather={(feather) => enter({ feather })} hasEarlier={earlierMask !== undefined} />}
       {!draft && (kept || typed !== undefined) && <Stays what={kept ? "These references and this prompt stay" : "This prompt stays"} end={() => board.followSelection("image")} />}
       {!draft && !kept && references.length === 0 && <p className={styles.hint}>Select images to use them as references, or a text to use it as the prompt.</p>}
       {before.length > 0 && <p className={styles.hint}>With {counted(before.length, "Element")}, as before.</p>}

@@ -26,6 +26,8 @@ export interface Draft {
   provider: string | undefined;
   prompt: string;
   references: Reference[];
+  /** The handle of the mask, of the first reference. */
+  mask?: string;
   elements: string[];
   size: string;
   quality: string;
@@ -51,6 +53,8 @@ export interface ImageEntries extends Entries {
   size?: string;
   quality?: string;
   count?: number;
+  /** The feather of a mask, in pixels. */
+  feather?: number;
 }
 
 export interface VideoEntries extends Entries {
@@ -91,7 +95,7 @@ export function draftOf(graph: Graph, node: Node): Draft | undefined {
   if (isFailed(node)) return failedDraft(graph, node);
   const { provenance } = node.metadata;
   if (node.type !== "image" || provenance?.kind !== "generated" || !provenance.model || !OPERATIONS.has(provenance.operation ?? "")) return undefined;
-  const { operation, model, provider, prompt = "", references, elements, size = "", quality = "", run } = provenance;
+  const { operation, model, provider, prompt = "", references, mask, elements, size = "", quality = "", run } = provenance;
   const nodes = [...graph.nodes.values()];
   const siblings = nodes.filter(({ metadata }) => run !== undefined && metadata.provenance?.run === run);
   return {
@@ -102,6 +106,7 @@ export function draftOf(graph: Graph, node: Node): Draft | undefined {
     provider,
     prompt,
     references: references.flatMap(({ handle, role }) => referenceTo(nodes, handle, role) ?? []),
+    ...(mask && { mask }),
     elements,
     size,
     quality,
@@ -204,6 +209,9 @@ export function optionsOf(model: Model, name: string, capability: string): strin
   const parameter = model.parameters.find((one) => one.name === name);
   return parameter?.capabilities.some((one) => one === capability) ? (parameter.options ?? []).map(({ value }) => String(value)) : [];
 }
+
+/** Whether a model edits within a mask. */
+export const takesMask = (model: Model): boolean => model.parameters.some(({ name }) => name === "mask");
 
 // Videos
 

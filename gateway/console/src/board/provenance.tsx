@@ -53,8 +53,8 @@ export function ProvenanceOf({ board, node }: { board: Board; node: Node }) {
 }
 
 function Origin({ provenance }: { provenance: Provenance }) {
-  const { kind, operation = "", model, provider, actionId, actionVersion, size, quality, standIn, sourceUrl, createdAt, elements } = provenance;
-  const what = [size, quality, elements.length > 0 && `with ${count(elements.length, "Element")}`].filter(Boolean).join(" · ");
+  const { kind, operation = "", model, provider, actionId, actionVersion, size, quality, standIn, sourceUrl, createdAt, elements, mask, maskNotApplied } = provenance;
+  const what = [size, quality, mask && (maskNotApplied ? "its mask could not be applied" : "within a mask"), elements.length > 0 && `with ${count(elements.length, "Element")}`].filter(Boolean).join(" · ");
   return (
     <>
       <p>

@@ -141,6 +141,8 @@ export interface Making {
   model: Model;
   prompt: string;
   references: Reference[];
+  /** The mask of an edit of the first reference, and its feather in pixels. */
+  mask?: { handle: string; feather: number } | undefined;
   /** Nodes that the results follow from, beside the references. */
   sources: Node[];
   /** Handles of versions of Elements. */
@@ -156,7 +158,9 @@ export interface Making {
 
 /** Generates images into empty nodes of an earlier attempt and into new ones, for at most the price that was shown or the cap. */
 export async function makeImages(board: Board, canvas: string, making: Making): Promise<void> {
-  const { operation, model, prompt, references, elements, sources, size, quality, count } = making;
+  const { operation, model, prompt, references, mask, elements, sources, size, quality, count } = making;
+  const [source] = mask ? references : [];
+  const guides = references.filter((reference) => reference !== source);
   const title = titleOf(prompt) || references[0]?.node?.title || "Image";
   const before = making.into.flatMap((id) => board.graph.nodes.get(id) ?? []).filter(isFailed).slice(0, count);
   const targets = targetsFor(board, count - before.length, references[0]?.node ?? sources[0] ?? before[0], title).map((node) => withFields(node, keptOf(node, making)));
@@ -177,7 +181,8 @@ export async function makeImages(board: Board, canvas: string, making: Making): 
       model: model.handle,
       maxCredits: making.maxCredits ?? model.creditCost * count,
       ...(prompt.trim() !== "" && { prompt }),
-      ...(references.length > 0 && { references: references.map((reference) => referenceOf(board, reference)) }),
+      ...(guides.length > 0 && { references: guides.map((reference) => referenceOf(board, reference)) }),
+      ...(mask && source && { source: referenceOf(board, source).handle, mask: mask.handle, maskFeather: mask.feather }),
       ...(elements.length > 0 && { elements }),
       ...(size !== "" && { size }),
       ...(quality !== "" && { quality }),

@@ -16,6 +16,9 @@ pub enum Asset {
         /// Put them on this canvas, each as a node
         #[arg(long, value_name = "CANVAS")]
         on: Option<String>,
+        /// Without a node, for example a mask
+        #[arg(long, requires = "on")]
+        no_node: bool,
         /// Private metadata: auto removes it and keeps the original for you, keep leaves it, strip removes it for good
         #[arg(long, value_name = "RULE")]
         metadata: Option<String>,

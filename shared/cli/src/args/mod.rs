@@ -110,7 +110,7 @@ pub enum Command {
     /// Generate images from a prompt
     Generate(Generate),
     /// Edit images with a prompt
-    Edit(Generate),
+    Edit(Edit),
     /// Make variations of an image
     Vary(Vary),
     /// Generate a video

@@ -94,6 +94,30 @@ pub struct Generate {
 }
 
 #[derive(Args)]
+pub struct Edit {
+    #[command(flatten)]
+    pub generate: Generate,
+    /// The image to change: a node: or asset: handle
+    #[arg(long, value_name = "HANDLE")]
+    pub source: Option<String>,
+    /// A mask of the source: a node: or asset: handle, or a PNG, JPEG, WebP or GIF file. White changes, or what is transparent
+    #[arg(long, value_name = "HANDLE|FILE", requires = "source")]
+    pub mask: Option<String>,
+    /// What of the mask is read: auto, alpha or luminance
+    #[arg(long, value_name = "MODE", requires = "mask")]
+    pub mask_mode: Option<String>,
+    /// Change what the mask keeps, and the reverse
+    #[arg(long, requires = "mask")]
+    pub invert_mask: bool,
+    /// Width of the transition at the edge of the mask, 0 to 64
+    #[arg(long, value_name = "PIXELS", requires = "mask")]
+    pub feather: Option<u32>,
+    /// Take the model's image as it is, and restore nothing
+    #[arg(long, requires = "mask")]
+    pub no_composite: bool,
+}
+
+#[derive(Args)]
 pub struct Vary {
     /// The image: a node: or asset: handle
     pub source: String,

@@ -1,6 +1,6 @@
 //! Images and videos: upload, download, list.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use bytes::Bytes;
 use client::Answer;
@@ -20,9 +20,9 @@ const UPLOADS: usize = 4;
 
 pub async fn run(context: &Context, asset: Asset) -> Outcome {
     match asset {
-        Asset::Put { files, on, metadata, again } => {
+        Asset::Put { files, on, no_node, metadata, again } => {
             let on = on.as_deref().map(canvas).transpose()?;
-            let to = Destination { canvas: on.as_deref(), metadata: metadata.as_deref(), again };
+            let to = Destination { canvas: on.as_deref(), is_hidden: no_node, metadata: metadata.as_deref(), again };
             let uploads = stream::iter(&files).map(|path| upload(context, path, to));
             let mut ended = uploads.buffered(UPLOADS);
             // Each file that fails is named; the others are uploaded nevertheless.
@@ -67,17 +67,27 @@ pub async fn run(context: &Context, asset: Asset) -> Outcome {
     }
 }
 
+/// Uploads a file to a canvas, where no node shows it, and returns its handle.
+pub async fn upload_hidden(context: &Context, path: &Path, on: &str) -> Outcome<String> {
+    let on = canvas(on)?;
+    let to = Destination { canvas: Some(&on), is_hidden: true, metadata: None, again: false };
+    let AssetRead { asset, .. } = upload(context, path, to).await?.value()?;
+    Ok(asset.handle.to_string())
+}
+
 /// The destination of uploads, and their options.
 #[derive(Clone, Copy)]
 struct Destination<'a> {
     canvas: Option<&'a str>,
+    /// `true` if no node shows them.
+    is_hidden: bool,
     metadata: Option<&'a str>,
     again: bool,
 }
 
 /// Uploads a file. Its key is the hash of its name, content, canvas and rule for metadata, so that a repetition is answered from the
 /// record of the first.
-async fn upload(context: &Context, path: &PathBuf, to: Destination<'_>) -> Outcome<Answer<AssetRead>> {
+async fn upload(context: &Context, path: &Path, to: Destination<'_>) -> Outcome<Answer<AssetRead>> {
     let bytes = Bytes::from(tokio::fs::read(path).await.map_err(|error| file(path, &error))?);
     let Some(media_type) = client::media_type(&bytes) else {
         return Err(Failure::Usage(format!("{}: is not a PNG, JPEG, WebP, GIF or AVIF image", path.display())));
@@ -87,6 +97,8 @@ async fn upload(context: &Context, path: &PathBuf, to: Destination<'_>) -> Outco
     let salt = if to.again { uuid::Uuid::new_v4().to_string() } else { String::new() };
     let mut parts = vec![&*name, &*content, to.canvas.unwrap_or_default(), &*salt];
     parts.extend(to.metadata);
+    let node = to.is_hidden.then_some("none");
+    parts.extend(node.map(|_| "no node"));
     let key = format!("cli-{}", journal::hash(&parts));
     let bar = context.output.byte_bar(&name, bytes.len() as u64);
     let sent = bar.clone();
@@ -94,6 +106,7 @@ async fn upload(context: &Context, path: &PathBuf, to: Destination<'_>) -> Outco
         .client
         .upload_asset()
         .query_if("canvasId", to.canvas)
+        .query_if("node", node)
         .query_if("metadata", to.metadata)
         .key(&key)
         .header(http::HeaderName::from_static("x-service-file-name"), &encoded(&name))

@@ -1,27 +1,48 @@
 //! Generation of images and videos.
 
+use std::path::Path;
+
 use client::{Client, WorkRecord};
 use serde_json::{Value, json};
 
 use super::batch::insert;
 use super::work::{Order, ended, start, start_and_wait, succeeded};
-use crate::args::{Generate, GenerationOptions, Position, Vary, Video};
+use crate::args::{Edit, Generate, GenerationOptions, Position, Vary, Video};
 use crate::context::{Body, Context, canvas, text_or_stdin};
 use crate::failure::{Outcome, usage};
 
-/// The operation that uses a prompt.
-#[derive(Clone, Copy)]
-pub enum GenerationMode {
-    Generate,
-    Edit,
+pub async fn generate(context: &Context, generate: Generate) -> Outcome {
+    let body = prompted(&generate).await?;
+    make(context, "generate", body, generate.options, &|client| client.generate_images().cast()).await
 }
 
-pub async fn generate(context: &Context, generate: Generate, mode: GenerationMode) -> Outcome {
+/// Edits images. A mask in a file is uploaded to the canvas, where no node shows it.
+pub async fn edit(context: &Context, edit: Edit) -> Outcome {
+    let Edit { generate, source, mask, mask_mode, invert_mask, feather, no_composite } = edit;
+    let mut body = prompted(&generate).await?;
+    insert(&mut body, "source", source);
+    if let Some(mask) = mask {
+        let handle = match mask.starts_with("node:") || mask.starts_with("asset:") {
+            true => mask,
+            false => super::assets::upload_hidden(context, Path::new(&mask), &generate.options.start.on).await?,
+        };
+        let mut mask = Body::from_iter([("handle".into(), json!(handle))]);
+        insert(&mut mask, "mode", mask_mode);
+        insert(&mut mask, "invert", invert_mask.then_some(true));
+        body.insert("mask".into(), mask.into());
+        insert(&mut body, "maskFeather", feather);
+        insert(&mut body, "maskComposite", no_composite.then_some(false));
+    }
+    make(context, "edit", body, generate.options, &|client| client.edit_images().cast()).await
+}
+
+/// The prompt and the references of a request.
+async fn prompted(generate: &Generate) -> Outcome<Body> {
     let mut body = Body::new();
     if let Some(prompt) = &generate.prompt {
         body.insert("prompt".into(), text_or_stdin(prompt).await?.into());
     }
-    insert(&mut body, "promptNodeId", generate.prompt_node);
+    insert(&mut body, "promptNodeId", generate.prompt_node.as_deref());
     if !generate.references.is_empty() {
         let reference = |it: &String| match it.split_once('=') {
             Some((handle, role)) => json!({"handle": handle, "role": role}),
@@ -29,13 +50,7 @@ pub async fn generate(context: &Context, generate: Generate, mode: GenerationMod
         };
         body.insert("references".into(), generate.references.iter().map(reference).collect());
     }
-    let options = generate.options;
-    match mode {
-        GenerationMode::Generate => {
-            make(context, "generate", body, options, &|client| client.generate_images().cast()).await
-        }
-        GenerationMode::Edit => make(context, "edit", body, options, &|client| client.edit_images().cast()).await,
-    }
+    Ok(body)
 }
 
 pub async fn vary(context: &Context, vary: Vary) -> Outcome {

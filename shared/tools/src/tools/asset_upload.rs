@@ -38,6 +38,14 @@ pub struct Arguments {
     name: Option<String>,
     /// Also show it there, on a new node
     canvas: Option<CanvasName>,
+    /// none: keep it in the canvas without a node, as for a mask
+    node: Option<NoNode>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum NoNode {
+    None,
 }
 
 #[serde_with::skip_serializing_none]
@@ -73,8 +81,10 @@ impl Tool for AssetUpload {
         let own_name =
             arguments.path.as_ref().and_then(|path| Path::new(path).file_name()?.to_str().map(str::to_owned));
         let name = arguments.name.or(own_name);
-        let key = key(&bytes, canvas.as_deref(), name.as_deref());
-        let mut request = call.client.upload_asset().query_if("canvasId", canvas.as_ref()).key(&key);
+        let node = arguments.node.map(|NoNode::None| "none");
+        let key = key(&bytes, canvas.as_deref(), node, name.as_deref());
+        let mut request =
+            call.client.upload_asset().query_if("canvasId", canvas.as_ref()).query_if("node", node).key(&key);
         if let Some(name) = &name {
             request = request.header(FILE_NAME, &utf8_percent_encode(name, NON_ALPHANUMERIC).to_string());
         }
@@ -134,7 +144,9 @@ async fn bytes_of(call: &Call, arguments: &Arguments) -> Result<Bytes> {
 }
 
 /// The key of an upload: the same image with the same name at the same place is the same upload.
-fn key(bytes: &[u8], canvas: Option<&str>, name: Option<&str>) -> String {
+fn key(bytes: &[u8], canvas: Option<&str>, node: Option<&str>, name: Option<&str>) -> String {
     let (canvas, name) = (canvas.unwrap_or_default(), name.unwrap_or_default());
-    key_of([canvas.as_bytes(), b"\n", name.as_bytes(), b"\n", bytes])
+    // No name of a canvas has a space.
+    let node = node.map(|node| format!(" {node}")).unwrap_or_default();
+    key_of([canvas.as_bytes(), node.as_bytes(), b"\n", name.as_bytes(), b"\n", bytes])
 }

@@ -2,6 +2,7 @@
 
 use domain::account::Scope;
 use domain::graph::Role;
+use domain::job::MaskMode;
 use domain::model::Capability;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
@@ -32,6 +33,12 @@ pub struct Arguments {
     /// Images to work from, nodes or assets; edit and variations need one
     #[schemars(length(min = 1, max = 16))]
     references: Option<Vec<Reference>>,
+    /// For edit: the image to change
+    source: Option<String>,
+    /// For edit of a source: the image whose white, or transparent, parts change
+    mask: Option<Mask>,
+    #[schemars(range(max = 64))]
+    mask_feather: Option<u32>,
     /// element:<id>@v<n>
     #[schemars(length(max = 8))]
     elements: Option<Vec<String>>,
@@ -70,6 +77,44 @@ struct WithRole {
     handle: String,
     #[schemars(schema_with = "roles")]
     role: Role,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum Mask {
+    Plain(String),
+    Detailed(DetailedMask),
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct DetailedMask {
+    handle: String,
+    #[schemars(schema_with = "modes")]
+    mode: Option<MaskMode>,
+    invert: Option<bool>,
+}
+
+impl Mask {
+    fn form(&self) -> Value {
+        match self {
+            Mask::Plain(handle) => image(handle).into(),
+            Mask::Detailed(DetailedMask { handle, mode, invert }) => {
+                let mut form = json!({"handle": image(handle)});
+                if let Some(mode) = mode {
+                    form["mode"] = json!(mode);
+                }
+                if let Some(invert) = invert {
+                    form["invert"] = json!(invert);
+                }
+                form
+            }
+        }
+    }
+}
+
+fn modes(_: &mut SchemaGenerator) -> Schema {
+    one_of(MaskMode::ALL.iter().map(|mode| mode.as_str()))
 }
 
 fn roles(_: &mut SchemaGenerator) -> Schema {
@@ -111,6 +156,9 @@ impl Tool for ImageGenerate {
         for (name, value) in [
             ("prompt", arguments.prompt.map(Value::from)),
             ("promptNodeId", arguments.prompt_node.map(Value::from)),
+            ("source", arguments.source.as_deref().map(|source| image(source).into())),
+            ("mask", arguments.mask.as_ref().map(Mask::form)),
+            ("maskFeather", arguments.mask_feather.map(Value::from)),
             ("elements", arguments.elements.map(Value::from)),
             ("model", arguments.model.map(Value::from)),
             ("size", arguments.size.map(Value::from)),
@@ -130,7 +178,8 @@ impl Tool for ImageGenerate {
                 }
             }
             None => {
-                let source = references.first().map(Reference::handle);
+                let first = || references.first().map(Reference::handle);
+                let source = arguments.source.as_deref().map(image).or_else(first);
                 body["place"] = Place::resolve(arguments.place, source.as_deref(), Some(arguments.count.unwrap_or(1)));
             }
         }
