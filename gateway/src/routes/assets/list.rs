@@ -27,6 +27,7 @@ pub struct AssetFilter {
     #[param(value_type = Option<CanvasReference>)]
     canvas_id: Option<CanvasRef>,
     /// Only assets of this kind, or `all`. Default: images and prompts, so that a reader from before videos gets what it knows.
+    #[param(inline)]
     kind: Option<AssetKindFilter>,
     /// Only assets with this `aiGenerated`: `yes`, `partly`, `no` or `unknown`.
     ai_generated: Option<AiGenerated>,
