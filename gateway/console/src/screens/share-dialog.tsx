@@ -73,7 +73,7 @@ function Removed({ canvas: { ownerUid, id } }: { canvas: SharedCanvas }) {
   const handle = `canvas:${ownerUid}:${id}` as const;
   const { data } = useQuery({
     queryKey: ["removed", handle],
-    queryFn: ({ signal }) => assets.list(handle, { canvas: handle }, signal),
+    queryFn: ({ signal }) => assets.list(handle, "all", { canvas: handle }, signal),
     enabled: session.scopes.includes("asset:read"),
   });
   const found = data?.items.map(({ asset }) => asset) ?? [];
