@@ -94,6 +94,24 @@ async fn an_avif_is_checked_before_it_is_converted() {
 }
 
 #[tokio::test]
+async fn a_damaged_avif_is_refused_whatever_it_does_to_its_decoder() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    let file = avif(avif::TRANSPARENT);
+    let data = file.windows(4).position(|kind| kind == b"mdat").expect("data") + 4;
+    let mut refused = 0;
+    for at in (data..file.len() - 16).step_by(17) {
+        let mut damaged = avif(avif::TRANSPARENT);
+        damaged[at] ^= 0xff;
+        let status = put(&user, "/assets", "", damaged).await.status;
+        assert!([201, 422].contains(&status), "{at}: {status}");
+        refused += usize::from(status == 422);
+    }
+    assert!(refused > 0);
+    put(&user, "/assets", "", file).await.expect(201);
+}
+
+#[tokio::test]
 async fn heic_is_refused_with_a_remedy() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;

@@ -14,7 +14,8 @@ const RELEASED: i64 = 16;
 
 /// Constraints that were replaced by wider ones, `table.name`, each with its reason.
 const WIDENED: [&str; 3] = [
-    // Narrower widths, which the previous release never requests, and makes like any other (0021).
+    // Narrower widths, which the previous release never requests, and makes like any other (0021). And 0, the conversion of an
+    // upload, which a worker of the previous release refuses like a damaged image (0048).
     "renditions.renditions_width_check",
     // Kinds of providers that the previous release does not know, and so does not save (0040).
     "provider_connections.provider_connections_provider_check",

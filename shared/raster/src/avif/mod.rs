@@ -1,7 +1,9 @@
 //! AVIF files (AV1 Image File Format 1.1; HEIF, ISO/IEC 23008-12), which are converted when they arrive
 //! (`docs/reference/assets.md#converted-formats`).
 //!
-//! **Guarantee.** Whatever the bytes are, there is no panic. The sizes that the file declares are checked before anything is allocated
+//! **Guarantee.** Whatever the bytes are, [`probe`] does not panic. [`convert`] may end the process: rav1d panics on some damaged
+//! files, behind an interface through which a panic cannot pass. So only decoders call it, for which a file that ends them twice is
+//! damaged (`docs/adr/0018-decoders.md`). The sizes that the file declares are checked before anything is allocated
 //! for pixels, and a frame of the decoder that differs from them is refused. Items and properties are limited by
 //! [`MAX_META_BYTES`], within which all of them must be declared.
 //!
@@ -125,7 +127,7 @@ pub fn xmp<'a>(bytes: &'a [u8], header: &Header) -> Option<std::borrow::Cow<'a, 
 ///
 /// # Errors
 ///
-/// [`Error::Decode`] if the file is damaged, exceeds the limits or needs what is not supported.
+/// [`Error::Decode`] if the file is damaged, exceeds the limits or needs what is not supported. Some damaged files abort the process.
 pub fn convert(bytes: &[u8]) -> Result<Output, Error> {
     let header = probe(&bytes[..bytes.len().min(MAX_META_BYTES)]).map_err(DecodeError::from)?;
     let image = header.orientation.apply(frame::decode(bytes, &header)?);
