@@ -38,7 +38,7 @@ pub struct Arguments {
     name: Option<String>,
     /// Also show it there, on a new node
     canvas: Option<CanvasName>,
-    /// none: keep it in the canvas without a node, as for a mask
+    /// No node, for a mask
     node: Option<NoNode>,
 }
 

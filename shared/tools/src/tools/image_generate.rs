@@ -33,9 +33,9 @@ pub struct Arguments {
     /// Images to work from, nodes or assets; edit and variations need one
     #[schemars(length(min = 1, max = 16))]
     references: Option<Vec<Reference>>,
-    /// For edit: the image to change
+    /// Image to edit
     source: Option<String>,
-    /// For edit of a source: the image whose white, or transparent, parts change
+    /// White, or transparent, parts of source change
     mask: Option<Mask>,
     #[schemars(range(max = 64))]
     mask_feather: Option<u32>,
