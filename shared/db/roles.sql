@@ -62,7 +62,7 @@ DECLARE
         ['recipe_runs',                            'arwd',  'rw',         'r',          ''],
         ['recipe_versions',                        'ar',    '',           '',           ''],
         ['recipes',                                'arwd',  '',           '',           ''],
-        ['renditions',                             'ar',    'arw',        'a',          ''],
+        ['renditions',                             'ar',    'arw',        'ar',         ''],
         ['signin_links',                           'arwd',  '',           '',           ''],
         ['task_floor_generation',                  'r',     'rw',         'r',          'r'],
         ['task_floor_image',                       'r',     'rw',         'r',          'r'],

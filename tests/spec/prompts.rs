@@ -50,7 +50,12 @@ async fn paint(user: &User, image: &str, model: &Value, capability: &str, prompt
     });
     match capability {
         "image.generate" => user.send("/images/generate", &request).await,
-        _ => user.send("/images/edit", &merged(request, json!({"source": image}))).await,
+        _ => {
+            let parameters = model["parameters"].as_array().expect("a list");
+            let is_masked = parameters.iter().any(|parameter| parameter["name"] == "mask" && parameter["required"] == true);
+            let more = if is_masked { json!({"source": image, "mask": image}) } else { json!({"source": image}) };
+            user.send("/images/edit", &merged(request, more)).await
+        }
     }
 }
 

@@ -21,10 +21,11 @@ ALTER TABLE assets ADD COLUMN origin_kind text CHECK (origin_kind IN ('made', 'b
 
 -- A job whose video became an asset refers to the asset alone. From then on the bytes count for the owner of the asset, and no longer
 -- for the account of the job. A process of the previous release never clears the column.
-CREATE FUNCTION discount_moved_video() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION discount_moved_video() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
     PERFORM add_storage(OLD.account_uid, -(SELECT bytes FROM blobs WHERE key = OLD.video_blob));
     RETURN NULL;
 END $$;
+REVOKE EXECUTE ON FUNCTION discount_moved_video() FROM PUBLIC;
 CREATE CONSTRAINT TRIGGER videos_moved AFTER UPDATE ON jobs DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW WHEN (OLD.video_blob IS NOT NULL AND NEW.video_blob IS NULL) EXECUTE FUNCTION discount_moved_video();
