@@ -12,7 +12,7 @@ async fn every_route_but_the_public_ones_needs_a_credential() {
     let stack = &Stack::without_workers().await;
     let (open, closed): (Vec<_>, Vec<_>) = contract::built().partition(|it| matches!(it.access, Access::Open));
     let open: Vec<_> = open.iter().map(|endpoint| endpoint.path).collect();
-    assert_eq!(open, ["/assets/preview", "/digest.md", "/openapi.json", "/docs"]);
+    assert_eq!(open, ["/assets/preview", "/assets/video", "/digest.md", "/openapi.json", "/docs"]);
     for endpoint in closed {
         // The credential is checked before the id in the path.
         let method = Method::from_bytes(endpoint.method.as_bytes()).expect("a method");
@@ -21,7 +21,9 @@ async fn every_route_but_the_public_ones_needs_a_credential() {
     }
     stack.anonymous().get("/openapi.json").await.expect(200);
     stack.anonymous().get("/docs").await.expect(200);
-    stack.anonymous().get("/assets/preview").await.expect_error(400, "input_validation_error", &["token"]);
+    for path in ["/assets/preview", "/assets/video"] {
+        stack.anonymous().get(path).await.expect_error(400, "input_validation_error", &["token"]);
+    }
 }
 
 #[tokio::test]

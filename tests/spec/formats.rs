@@ -31,7 +31,6 @@ async fn an_avif_becomes_a_jpeg_and_its_owner_keeps_the_file() {
     let original = content(&user, asset, "?original=true").await.expect(200);
     assert_eq!(original.header("content-type"), Some("image/avif"));
     assert_eq!(original.body, file, "byte for byte");
-    assert_eq!(images::size(&content(&user, asset, "?w=16").await.expect(200).body), (16, 27));
     let node = user.canvas(&canvas).await["nodes"][0].clone();
     assert_eq!((&node["asset"], text(&node, "/title")), (&asset["handle"], "IMG.1.jpg"));
     // Both files count, each at least 64 KiB.
@@ -142,7 +141,7 @@ async fn an_image_of_several_frames_says_so() {
         let listed = user.get("/assets?limit=1").await.ok();
         assert_eq!(listed["assets"][0].get("animated"), asset.get("animated"));
         assert_eq!(content(&user, &asset, "").await.expect(200).body, file, "stored as it came");
-        content(&user, &asset, "?w=16").await.expect(200);
+        content(&user, &asset, "?w=64").await.expect(200);
     }
 }
 

@@ -52,7 +52,8 @@ async fn paint(user: &User, image: &str, model: &Value, capability: &str, prompt
         "image.generate" => user.send("/images/generate", &request).await,
         _ => {
             let parameters = model["parameters"].as_array().expect("a list");
-            let is_masked = parameters.iter().any(|parameter| parameter["name"] == "mask" && parameter["required"] == true);
+            let is_masked =
+                parameters.iter().any(|parameter| parameter["name"] == "mask" && parameter["required"] == true);
             let more = if is_masked { json!({"source": image, "mask": image}) } else { json!({"source": image}) };
             user.send("/images/edit", &merged(request, more)).await
         }

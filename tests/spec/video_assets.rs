@@ -293,7 +293,10 @@ async fn a_video_without_a_target_is_kept_once() {
     let before = stored(stack, &owner.uid).await;
     let kept = user.send(&path, &on(&target).await).await.expect(201);
     let asset = kept.json()["asset"].clone();
-    assert_eq!(kept.header("location"), Some(format!("/assets/{}", text(&asset, "/handle")).as_str()));
+    assert_eq!(
+        kept.header("location"),
+        Some(format!("{}/assets/{}", domain::API_ROOT, text(&asset, "/handle")).as_str())
+    );
     assert_eq!((&asset["ownerUid"], &asset["kind"]), (&json!(owner.uid), &json!("video")));
     assert_eq!((&asset["durationSeconds"], &asset["width"]), (&json!(1.0), &json!(854)));
     let shown = node(&owner, id, &target).await;

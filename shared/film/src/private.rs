@@ -1,4 +1,4 @@
-//! Finds what says where, by whom and with which device a film was taken (docs/reference/assets.md#private-metadata-of-videos).
+//! Finds what says where, by whom and with which device a film was taken (docs/reference/assets.md#private-metadata).
 //!
 //! **Guarantee.** Of a film without any, nothing changes. Of a film with some, no coded frame and no position in the file changes: a
 //! box that goes becomes a `free` box of equal size, and its content, and that of samples that go, becomes zeros. What is not known

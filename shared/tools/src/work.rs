@@ -269,13 +269,15 @@ fn failed(work: Work) -> Failure {
         false => "the same input will fail again: change it",
     };
     // A video without a target has no canvas, whose revision would tell a new attempt.
-    let is_video = work.kind == RunKind::Video.as_str() && work.canvas.is_none();
-    let attempt = if is_video { "has a higher attempt" } else { "takes the canvas's present revision" };
+    let attempt = match work.canvas {
+        Some(_) => "takes the canvas's present revision",
+        None => "has a higher attempt",
+    };
     let message = format!(
         "{said}; {advice}. Outputs with an asset are stored and stay. A new attempt {attempt} and is a new charge"
     );
     let mut failure = Failure::new(code, message, Retry::WithChanges);
-    if !is_video && let Some(canvas) = &work.canvas {
+    if let Some(canvas) = &work.canvas {
         failure = failure.then(Next::new(
             "canvas_read",
             json!({"canvas": canvas}),
@@ -348,10 +350,15 @@ mod tests {
 
     #[test]
     fn another_attempt_at_failed_work_is_made_as_its_kind_asks_for() {
-        for (kind, asked, next) in [("video", "higher attempt", 0), ("image", "present revision", 1)] {
+        let on_canvas = json!("canvas:a:b");
+        for (kind, canvas, asked, next) in [
+            ("video", json!(null), "higher attempt", 0),
+            ("video", on_canvas.clone(), "present revision", 1),
+            ("image", on_canvas, "present revision", 1),
+        ] {
             let failure = json!({"code": "provider_failed", "message": "it broke", "retryable": true});
             let record =
-                json!({"run": "run:1", "kind": kind, "status": "failed", "canvasId": "canvas:a:b", "failure": failure});
+                json!({"run": "run:1", "kind": kind, "status": "failed", "canvasId": canvas, "failure": failure});
             let failure = failed(work(&record));
             assert!(failure.message.contains(asked), "{}", failure.message);
             assert_eq!(failure.next.len(), next, "{kind}");

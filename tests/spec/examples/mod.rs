@@ -129,12 +129,9 @@ impl Recorder {
         let mut trial = request.clone();
         trial.as_object_mut().expect("an object").remove("idempotencyKey");
         trial["validateOnly"] = json!(true);
-        // A video writes to no canvas, and has no base revision.
-        let prefer = (id != "generateVideo").then_some("handling=lenient");
-        if let Some(prefer) = prefer {
-            self.parameter(id, "Prefer", prefer);
-        }
-        let send = async |body: &Value| self.client.send(path, body).header("prefer", prefer.unwrap_or_default()).await;
+        let prefer = "handling=lenient";
+        self.parameter(id, "Prefer", prefer);
+        let send = async |body: &Value| self.client.send(path, body).header("prefer", prefer).await;
         let quote = send(&trial).await.expect(200);
         let started = send(&request).await.expect(202);
         self.record(id, "validate", path, trial, quote);
@@ -284,6 +281,7 @@ impl Recorder {
         self.client.finished(&job).await;
         self.get("getJob", &path).await;
         self.get("getJobOutput", &format!("{path}/output")).await;
+        self.parameter("keepJobVideo", "Prefer", "handling=lenient");
         let kept = self.post("keepJobVideo", &format!("{path}/asset"), json!({}), 201).await;
         let url = text(&kept, "/asset/videoUrl").strip_prefix(PUBLIC_URL).expect("below the public URL").to_owned();
         let video = self.client.get(&url).await.expect(200);

@@ -169,7 +169,7 @@ impl Recorder {
 
     pub(super) fn member(&mut self, key: &str, value: &Value) -> Value {
         match (key, value) {
-            ("previewExpiresInSeconds", Value::Number(_)) => json!(900),
+            ("previewExpiresInSeconds" | "videoExpiresInSeconds", Value::Number(_)) => json!(900),
             ("nextCursor", Value::String(_)) => json!("NEXT_CURSOR"),
             // Of `waitingFor`; that of a query is a revision.
             ("since", Value::String(time)) if time.len() == TIME.len() && time.ends_with('Z') => self.named(value),

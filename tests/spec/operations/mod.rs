@@ -70,7 +70,8 @@ async fn a_node_is_updated_moved_and_deleted() {
         (json!({}), 400, "input_validation_error"),
         (json!({"type": "image"}), 400, "input_validation_error"),
         (json!({"type": "video"}), 400, "input_validation_error"),
-        (json!({"asset": "asset:x"}), 400, "input_validation_error"),
+        (json!({"asset": "x"}), 400, "input_validation_error"),
+        (json!({"asset": "asset:x"}), 422, "unprocessable_entity"),
     ] {
         let now = user.canvas(id).await;
         let update = json!([{"type": "node.update", "nodeId": "absent", "patch": patch}]);

@@ -200,7 +200,7 @@ async fn an_asset_has_rules() {
     let create = |kind: &str, asset: &str| json!({"type": "node.create", "node": {"type": kind, "asset": asset}});
     let fields = ["operations[0].node.asset", "operations[1].node.asset"];
     for invalid in [
-        json!([create("text", &asset), create("video", &asset)]),
+        json!([create("text", &asset), create("sticky", &asset)]),
         json!([create("image", "plain"), create("image", "node:n")]),
     ] {
         for reply in [send(&user, &id, &invalid).await, tried(&user, &id, &invalid).await] {

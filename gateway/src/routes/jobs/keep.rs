@@ -75,7 +75,7 @@ impl VideoKeeping {
     security(("bearer" = ["job:manage"])),
     params(
         ("jobId" = String, Path, pattern = "^(?:job:)?[0-9a-fA-F-]{36}$", description = "Id or `job:` handle."),
-        ("Prefer" = Option<String>, Header, description = "`handling=lenient` accepts a stale `baseRevision` where the target has not changed since."),
+        ("Prefer" = Option<String>, Header, description = "`handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since."),
     ),
     responses(
         WriteErrors,

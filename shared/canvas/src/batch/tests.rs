@@ -229,7 +229,7 @@ fn an_asset_is_named_by_its_handle_and_shown_by_an_image() {
     let named = batch(json!([create("image", "asset:a"), create("image", "asset:me:b")]));
     assert_eq!(named.assets().map(|asset| asset.id.as_str()).collect::<Vec<_>>(), ["a", "b"]);
     let wrong =
-        json!([create("video", "asset:a"), create("image", "a"), create("image", "node:a"), create("image", "")]);
+        json!([create("text", "asset:a"), create("image", "a"), create("image", "node:a"), create("image", "")]);
     assert_eq!(refused(wrong), [0, 1, 2, 3].map(|at| format!("operations[{at}].node.asset")));
 }
 

@@ -469,7 +469,7 @@ proptest! {
             prop_assert_eq!(&mapping[number.to_string()], &json!(format!("node:{id}")));
         }
         prop_assert_eq!(view_box(&numbered), [x, y, width, height]);
-        prop_assert_eq!(document.contains("<image "), ready && nodes.iter().any(|node| node.asset.is_some() && node.kind == NodeType::Image));
+        prop_assert_eq!(document.contains("<image "), ready && nodes.iter().any(|node| node.asset.is_some() && matches!(node.kind, NodeType::Image | NodeType::Video)));
     }
 }
 
