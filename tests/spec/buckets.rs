@@ -17,6 +17,8 @@ const IN_PARTS: usize = 20 << 20;
 /// The keys that a record refers to.
 const REFERRED: &str = "SELECT blob_key FROM assets UNION SELECT blob_key FROM renditions WHERE blob_key IS NOT NULL
                         UNION SELECT original_blob FROM assets WHERE original_blob IS NOT NULL
+                        UNION SELECT poster_key FROM assets WHERE poster_key IS NOT NULL
+                        UNION SELECT video_poster FROM jobs WHERE video_poster IS NOT NULL
                         UNION SELECT video_blob FROM jobs WHERE video_blob IS NOT NULL";
 
 /// A stack with its blobs in a bucket, behind a network that can fail.
@@ -220,7 +222,7 @@ async fn everything_that_is_made_lies_in_a_bucket_until_nobody_refers_to_it() {
 
     // Purging the account removes everything.
     stack.admin(&["admin", "account", "purge", "--account", &user.uid, "--yes"]).await.expect_success();
-    assert_eq!(bucket.swept().await, BTreeSet::new());
+    wait_for("the bucket to be empty", PATIENCE, async || bucket.swept().await.is_empty().then_some(())).await;
     wait_for("the last row of a blob to be deleted", PATIENCE, async || {
         (stack.count("SELECT count(*) FROM blobs").await == 0).then_some(())
     })
