@@ -11,8 +11,8 @@ from model import Model
 
 CALLS_MEDIAN_MAX = 12
 TOKENS_MEDIAN_MAX = 25_000
-# Of the list of tools.
-LIST_TOKENS_MAX = 6000
+# Of the list of tools. The estimate counts its JSON 28 % too high: a list of 6546 has 5114 tokens of o200k_base, of which 6000 are allowed.
+LIST_TOKENS_MAX = 7000
 
 
 def main(only):
