@@ -138,7 +138,7 @@ export function MaskField({ asset, painting, setPainting, feather, setFeather, h
       </div>
       <div className={styles.stage}>
         <div className={styles.paper} style={{ aspectRatio: `${size.width} / ${size.height}`, width: `min(100%, ${(320 * size.width) / size.height}px)` }}>
-          {url !== undefined && <img src={url} alt="" draggable={false} />}
+          {url !== undefined && <img src={url} alt="" aria-hidden="true" draggable={false} />}
           <canvas
             ref={setPaper}
             width={size.width}
