@@ -229,7 +229,7 @@ function Thumbnail({ canvas }: { canvas: CanvasSummary }) {
   return (
     <span ref={setFrame} className={styles.frame} data-state={isEmpty ? "empty" : url ? "drawn" : isError ? "failed" : "waiting"}>
       {url ? (
-        <img src={url} alt={`Drawing of ${canvas.title || "Untitled"}`} decoding="async" />
+        <img src={url} alt="" aria-hidden="true" decoding="async" />
       ) : isEmpty ? (
         <span>Empty</span>
       ) : (
