@@ -45,7 +45,7 @@ impl Mover {
     pub async fn new(stack: &Stack, user: &User, canvas: Canvas) -> Self {
         let path = format!("{API_ROOT}/canvases/canvas:{}:{}/operations", user.uid, canvas.id);
         Self {
-            connection: Connection::open(&stack.authority(0)).await,
+            connection: Connection::to(&stack.authority(0)),
             path,
             token: user.token.clone(),
             canvas,

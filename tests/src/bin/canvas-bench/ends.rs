@@ -37,7 +37,7 @@ pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
     seed::analyze(stack).await;
     let asset = user.upload("image/png", images::png(1, 1)).await;
     let input = text(&asset, "/handle");
-    let mut connection = Connection::open(&stack.authority(0)).await;
+    let mut connection = Connection::to(&stack.authority(0));
     let mut waits = Vec::new();
     for target in &targets {
         let poll_url = start(stack, &user, &canvas, target, input, &mut connection).await;

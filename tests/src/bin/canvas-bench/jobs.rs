@@ -48,7 +48,7 @@ impl Starter {
         seed::targets(stack, user, prefix, runs).await;
         let asset = user.upload(image.0, image.1).await;
         Self {
-            connection: Connection::open(&stack.authority(0)).await,
+            connection: Connection::to(&stack.authority(0)),
             token: user.token.clone(),
             prefix: prefix.to_owned(),
             input: text(&asset, "/handle").to_owned(),

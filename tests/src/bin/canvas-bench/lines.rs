@@ -26,7 +26,7 @@ pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
     // To the neighbor below; and over one to seven columns and up to three rows.
     let free = lines(&user, |_| COLUMNS).await;
     let routed = lines(&user, |node| 1 + node % 7 + COLUMNS * (node % 4)).await;
-    let mut connection = Connection::open(&stack.authority(0)).await;
+    let mut connection = Connection::to(&stack.authority(0));
     let mut samples = [Vec::new(), Vec::new()];
     for round in 0..ROUNDS {
         for (id, samples) in [&free, &routed].into_iter().zip(&mut samples) {

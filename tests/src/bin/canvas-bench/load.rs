@@ -15,7 +15,8 @@ const READ_BYTES: usize = 64 * 1024;
 
 /// A keep-alive connection.
 pub struct Connection {
-    stream: TcpStream,
+    authority: String,
+    stream: Option<TcpStream>,
     read: Vec<u8>,
 }
 
@@ -28,16 +29,20 @@ pub struct Answer<'a> {
 }
 
 impl Connection {
-    /// Connects to `host:port`.
-    pub async fn open(authority: &str) -> Self {
-        let stream = TcpStream::connect(authority).await.unwrap_or_else(|error| panic!("{authority}: {error}"));
-        stream.set_nodelay(true).expect("sets a socket option");
-        Self { stream, read: Vec::with_capacity(READ_BYTES) }
+    /// A connection to `host:port`. It opens with the first request, because the gateway gives an open one 10 s to send it.
+    pub fn to(authority: &str) -> Self {
+        Self { authority: authority.to_owned(), stream: None, read: Vec::with_capacity(READ_BYTES) }
     }
 
     /// Sends a whole request and reads the whole answer.
     pub async fn exchange(&mut self, request: &[u8]) -> Answer<'_> {
-        self.stream.write_all(request).await.expect("the server reads");
+        if self.stream.is_none() {
+            let authority = self.authority.as_str();
+            let opened = TcpStream::connect(authority).await.unwrap_or_else(|error| panic!("{authority}: {error}"));
+            opened.set_nodelay(true).expect("sets a socket option");
+            self.stream = Some(opened);
+        }
+        self.stream.as_mut().expect("opened").write_all(request).await.expect("the server reads");
         self.read.clear();
         let body = loop {
             self.read_more().await;
@@ -56,7 +61,7 @@ impl Connection {
     }
 
     async fn read_more(&mut self) {
-        let read = self.stream.read_buf(&mut self.read).await.expect("the server answers");
+        let read = self.stream.as_mut().expect("opened").read_buf(&mut self.read).await.expect("the server answers");
         assert!(read > 0, "the server closed the connection");
     }
 }

@@ -31,7 +31,7 @@ pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
     seed::targets(stack, &user, "overhead-", jobs as i32).await;
     seed::analyze(stack).await;
     let authority = simulator.url().strip_prefix("http://").expect("it speaks HTTP");
-    let (mut service, mut provider) = (Connection::open(&stack.authority(0)).await, Connection::open(authority).await);
+    let (mut service, mut provider) = (Connection::to(&stack.authority(0)), Connection::to(authority));
     let (mut totals, mut own) = (Vec::new(), Vec::new());
     for number in 1..=jobs {
         let canvas = format!("overhead-{number}");

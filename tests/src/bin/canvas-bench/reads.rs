@@ -33,7 +33,7 @@ impl Client for Reader {
 async fn readers(authority: &str, request: &[u8], length: usize) -> Vec<Reader> {
     let mut readers = Vec::new();
     for _ in 0..CONNECTIONS {
-        let connection = Connection::open(authority).await;
+        let connection = Connection::to(authority);
         readers.push(Reader { connection, request: request.to_vec(), length });
     }
     readers
@@ -46,7 +46,7 @@ pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
     seed::analyze(stack).await;
     let request = get(&format!("{API_ROOT}/canvases/{}", template.id), Some(&user.token));
     let gateway = stack.authority(0);
-    let document = Connection::open(&gateway).await.exchange(&request).await.body.to_vec();
+    let document = Connection::to(&gateway).exchange(&request).await.body.to_vec();
     let (_baseline, bare) = baseline::start(setting(stack, "CANVAS_DATABASE_URL"), template.key, &document).await;
 
     let mut ours = readers(&gateway, &request, document.len()).await;

@@ -70,7 +70,7 @@ async fn of(stack: &Stack, user: &User, canvas: seed::Canvas) -> Costs {
     let dry_run = json!({"validateOnly": true, "operations": moves(1, 0)}).to_string();
     let dry_run = post(&format!("{path}/operations"), &user.token, &dry_run);
     let mut mover = Mover::new(stack, user, canvas).await;
-    let mut connection = Connection::open(&stack.authority(0)).await;
+    let mut connection = Connection::to(&stack.authority(0));
     let mut samples: [Vec<f64>; KINDS.len()] = Default::default();
     let began = Instant::now();
     while samples[0].len() < 3 || (samples[0].len() < ROUNDS && began.elapsed() < LIMIT) {
