@@ -138,6 +138,19 @@ impl Work for Id {
     }
 }
 
+/// Holds this much memory in bytes from now on. Makes the id of the process.
+#[derive(Serialize, Deserialize)]
+pub struct Hold(pub usize);
+
+impl Work for Hold {
+    const NAME: &'static str = "hold";
+
+    fn run(self, _: &[Bytes], _: &mut dyn FnMut(u32)) -> Made {
+        vec![1_u8; self.0].leak();
+        Ok(vec![std::process::id().to_string().into_bytes()])
+    }
+}
+
 /// Computes for this processor time in milliseconds.
 #[derive(Serialize, Deserialize)]
 pub struct Compute(pub u64);
@@ -237,7 +250,7 @@ fn parent() -> ! {
         }
         println!("{}", progress.load(Ordering::Relaxed));
     });
-    let ended = Pool::new(this_program(), 1).run(&order, 0, &Leash::default()).0;
+    let ended = Pool::new(this_program(), 0).run(&order, 0, &Leash::default()).0;
     panic!("it hangs: {ended:?}")
 }
 
@@ -253,6 +266,7 @@ fn main() -> ExitCode {
             Kind::of::<Spin>(),
             Kind::of::<Hang>(),
             Kind::of::<Id>(),
+            Kind::of::<Hold>(),
             Kind::of::<Compute>(),
             Kind::of::<Allocate>(),
             Kind::of::<Attempt>(),

@@ -38,18 +38,25 @@ pub struct Pool(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     program: PathBuf,
-    kept: usize,
+    idle_bytes_max: u64,
     children: Mutex<Children>,
 }
 
-/// The children that do nothing, and how many do something.
+/// The children that do nothing.
 #[derive(Debug, Default)]
 struct Children {
-    running: usize,
     /// A child that has served nobody, so that work of a new owner does not wait for the start of a process.
     fresh: Option<Child>,
-    /// Children with the owner whom they serve, the one that was used last at the end.
-    used: Vec<(String, Child)>,
+    /// Children that have served somebody, the one that was used last at the end.
+    used: Vec<Used>,
+}
+
+#[derive(Debug)]
+struct Used {
+    owner: String,
+    child: Child,
+    /// Memory that the child holds.
+    bytes: u64,
 }
 
 /// What a decoder is to do.
@@ -130,10 +137,10 @@ pub fn this_program() -> PathBuf {
 }
 
 impl Pool {
-    /// A pool of children that run `program` with [`COMMAND`]. Of those that have served an owner, at most `kept` stay, unless
-    /// more work at the same time.
-    pub fn new(program: impl Into<PathBuf>, kept: usize) -> Self {
-        Self(Arc::new(Shared { program: program.into(), kept, children: Mutex::default() }))
+    /// A pool of children that run `program` with [`COMMAND`]. Those that have served an owner stay as long as they hold at most
+    /// `idle_bytes_max` bytes together; then those that were not used for longest end.
+    pub fn new(program: impl Into<PathBuf>, idle_bytes_max: u64) -> Self {
+        Self(Arc::new(Shared { program: program.into(), idle_bytes_max, children: Mutex::default() }))
     }
 
     /// Starts a child, and logs and returns how it is confined. Blocks the thread.
@@ -173,7 +180,6 @@ impl Pool {
     fn tried<W: Work>(&self, order: &Order<W>, memory_bytes: u64, leash: &Leash, spent: &mut Duration) -> Outcome {
         let parameters = serde_json::to_value(&order.work).map_err(|error| Failure::Start(error.into()))?;
         let request = (W::NAME.to_owned(), parameters);
-        let _running = Running::begin(&self.0.children);
         let mut tries = 1;
         loop {
             let child = if tries == 1 { self.take(&order.owner) } else { self.start() };
@@ -247,8 +253,8 @@ impl Pool {
     /// A child for this owner. One that was killed while it did nothing is left out.
     fn take(&self, owner: &str) -> io::Result<Child> {
         let mut children = lock(&self.0.children);
-        while let Some(index) = children.used.iter().rposition(|(other, _)| other == owner) {
-            let (_, child) = children.used.remove(index);
+        while let Some(index) = children.used.iter().rposition(|used| used.owner == owner) {
+            let child = children.used.remove(index).child;
             if child.process.lives() {
                 return Ok(child);
             }
@@ -261,15 +267,23 @@ impl Pool {
     /// Keeps a child for further orders of its owner.
     fn keep(&self, owner: &str, mut child: Child) {
         child.orders += 1;
+        let Ok(bytes) = sandbox::memory(child.process.pid) else { return };
         if child.orders < ORDERS_MAX {
-            lock(&self.0.children).used.push((owner.to_owned(), child));
+            lock(&self.0.children).used.push(Used { owner: owner.to_owned(), child, bytes });
         }
     }
 
-    /// Ends the children that were not used for longest, and starts a fresh one if there is none.
+    /// Ends the children that were not used for longest, as far as all hold too much memory, and starts a fresh one if there is
+    /// none.
     fn tend(&self) {
         let mut children = lock(&self.0.children);
-        let excess = (children.running + children.used.len()).saturating_sub(self.0.kept).min(children.used.len());
+        let mut held: u64 = children.used.iter().map(|used| used.bytes).sum();
+        let is_excess = |used: &&Used| {
+            let is_excess = held > self.0.idle_bytes_max;
+            held -= used.bytes;
+            is_excess
+        };
+        let excess = children.used.iter().take_while(is_excess).count();
         let ended: Vec<_> = children.used.drain(..excess).collect();
         let has_fresh = children.fresh.is_some();
         drop(children);
@@ -294,22 +308,6 @@ impl Pool {
         let child = command.spawn()?;
         let process = Arc::new(Process { pid: child.id(), child: Mutex::new(child) });
         Ok(Child { stream, process, orders: 0 })
-    }
-}
-
-/// An order that is being done.
-struct Running<'a>(&'a Mutex<Children>);
-
-impl<'a> Running<'a> {
-    fn begin(children: &'a Mutex<Children>) -> Self {
-        lock(children).running += 1;
-        Self(children)
-    }
-}
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        lock(self.0).running -= 1;
     }
 }
 

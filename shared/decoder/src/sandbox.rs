@@ -12,9 +12,9 @@ pub struct Confinement {
 }
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{confine, limit, processor_time};
+pub(crate) use linux::{confine, limit, memory, processor_time};
 #[cfg(not(target_os = "linux"))]
-pub(crate) use other::{confine, limit, processor_time};
+pub(crate) use other::{confine, limit, memory, processor_time};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -165,6 +165,19 @@ mod linux {
         Ok(Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), time.tv_nsec.try_into().unwrap_or_default()))
     }
 
+    /// Bytes of memory that a child has and shares with no other process (`proc_pid_statm(5)`).
+    pub(crate) fn memory(pid: u32) -> Result<u64> {
+        let pages = std::fs::read_to_string(format!("/proc/{pid}/statm"))?;
+        let mut pages = pages.split_ascii_whitespace().skip(1).map(|pages| pages.parse().unwrap_or_default());
+        let (resident, shared): (u64, u64) = (pages.next().unwrap_or_default(), pages.next().unwrap_or_default());
+        Ok(resident.saturating_sub(shared) * page_bytes())
+    }
+
+    fn page_bytes() -> u64 {
+        // SAFETY: the call takes a number and returns one.
+        unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.unsigned_abs()
+    }
+
     #[cfg(test)]
     mod tests {
         use std::fs::File;
@@ -218,6 +231,15 @@ mod linux {
         }
 
         #[test]
+        fn the_memory_of_a_process_grows() {
+            let own = std::process::id();
+            let before = memory(own).expect("is there");
+            let taken = std::hint::black_box(vec![1_u8; 64 << 20]);
+            assert!(memory(own).expect("is there") > before + (60 << 20));
+            drop(taken);
+        }
+
+        #[test]
         fn the_time_of_a_process_grows() {
             let own = std::process::id();
             let before = processor_time(own).expect("is there");
@@ -240,6 +262,10 @@ mod other {
 
     pub(crate) fn limit(_: u32, _: u64, _: Duration) -> Result<()> {
         Ok(())
+    }
+
+    pub(crate) fn memory(_: u32) -> Result<u64> {
+        Ok(64 << 20)
     }
 
     pub(crate) fn processor_time(_: u32) -> Result<Duration> {

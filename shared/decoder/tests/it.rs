@@ -17,7 +17,7 @@ use decoder::{Failure, Leash, Order, Outcome, Pool, Refusal, Work};
 #[path = "../examples/probe.rs"]
 mod probe;
 
-use probe::{Abort, Allocate, Attempt, Babble, Compute, Echo, Exit, Hang, Id, Panic, Refuse, Spin};
+use probe::{Abort, Allocate, Attempt, Babble, Compute, Echo, Exit, Hang, Hold, Id, Panic, Refuse, Spin};
 
 /// Longer than anything here takes.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -31,7 +31,7 @@ fn program() -> PathBuf {
 }
 
 fn pool() -> Pool {
-    Pool::new(program(), 2)
+    Pool::new(program(), u64::MAX)
 }
 
 fn run(pool: &Pool, owner: &str, work: impl Work) -> Outcome {
@@ -40,7 +40,12 @@ fn run(pool: &Pool, owner: &str, work: impl Work) -> Outcome {
 
 /// The process that serves an owner.
 fn id(pool: &Pool, owner: &str) -> u32 {
-    let made = run(pool, owner, Id(0)).expect("is done").expect("is accepted");
+    id_of(pool, owner, Id(0))
+}
+
+/// The process that does this work, which makes its id.
+fn id_of(pool: &Pool, owner: &str, work: impl Work) -> u32 {
+    let made = run(pool, owner, work).expect("is done").expect("is accepted");
     String::from_utf8_lossy(&made[0]).parse().expect("a number")
 }
 
@@ -116,11 +121,20 @@ fn a_decoder_serves_one_owner() {
     let (mine, yours) = (id(&pool, "me"), id(&pool, "you"));
     assert_ne!(mine, yours);
     assert_eq!((id(&pool, "me"), id(&pool, "you")), (mine, yours));
-    // Two are kept. That of `me` was not used for longest.
-    let theirs = id(&pool, "them");
+}
+
+#[test]
+fn decoders_that_hold_too_much_memory_together_end_the_one_that_was_not_used_for_longest_first() {
+    const MIB: usize = 1 << 20;
+    let pool = Pool::new(program(), 128 * MIB as u64);
+    let others: Vec<u32> = (0..8).map(|number| id(&pool, &number.to_string())).collect();
+    let [mine, yours] = ["me", "you"].map(|owner| id_of(&pool, owner, Hold(48 * MIB)));
+    assert!([mine, yours].iter().chain(&others).all(|pid| runs(*pid)), "they hold less together");
+    let theirs = id_of(&pool, "them", Hold(48 * MIB));
+    // The next order finds that they hold more.
+    id(&pool, "somebody");
+    until(|| others.iter().chain([&mine]).all(|pid| !runs(*pid)).then_some(()));
     assert_eq!((id(&pool, "you"), id(&pool, "them")), (yours, theirs));
-    assert_ne!(id(&pool, "me"), mine);
-    until(|| (!runs(mine)).then_some(()));
 }
 
 #[test]
@@ -356,7 +370,7 @@ fn decoders_end_with_their_pool() {
 
 #[test]
 fn a_program_that_cannot_be_started_is_a_failure() {
-    let pool = Pool::new("/nowhere/decoder", 1);
+    let pool = Pool::new("/nowhere/decoder", 0);
     assert!(pool.check().is_err());
     assert!(matches!(run(&pool, "me", Echo), Err(Failure::Start(_))));
 }

@@ -73,7 +73,7 @@ fn median(mut run: impl FnMut(usize)) -> f64 {
 }
 
 fn compare(name: &str, file: &Bytes, work: impl Work + Copy) {
-    let pool = Pool::new(this_program(), 2);
+    let pool = Pool::new(this_program(), 192 << 20);
     let through = |owner: String| {
         let order = Order::new(owner, work, vec![file.clone()]);
         let made = pool.run(&order, MEMORY_BYTES, &Leash::default()).0;
@@ -96,7 +96,7 @@ fn main() -> ExitCode {
     compare("12 MP JPEG to 3999", &photograph, Narrow(3999));
     compare("2048 x 2048 PNG to 512", &picture(Size::new(2048, 2048), OutputFormat::Png), Narrow(512));
     compare("640 x 480 PNG to 64", &picture(Size::new(640, 480), OutputFormat::Png), Narrow(64));
-    let pool = Pool::new(this_program(), 2);
+    let pool = Pool::new(this_program(), 192 << 20);
     println!("start of a decoder until it is ready: {:.2}", median(|_| assert!(pool.check().is_ok())));
     ExitCode::SUCCESS
 }

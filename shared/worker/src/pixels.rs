@@ -34,6 +34,9 @@ use tokio::time::sleep;
 
 use crate::Error;
 
+/// Memory of decoders that do nothing, in bytes for each thread: what one of them keeps at most (`raster::memory`).
+const IDLE_DECODER_BYTES: u64 = 64 << 20;
+
 /// Runs work on pixels. Clones share threads and budget.
 #[derive(Clone, Debug)]
 pub struct Pixels {
@@ -58,7 +61,7 @@ impl Pixels {
             threads: Blocking::new(thread_count + 1),
             memory: Shares::new("pixel_memory", budget_bytes, budget_bytes),
             parts: Shares::new("pixel_memory_of_accounts", u64::MAX, budget_bytes / 4 * 3),
-            decoders: decoder::Pool::new(program, thread_count + 1),
+            decoders: decoder::Pool::new(program, (thread_count as u64 + 1) * IDLE_DECODER_BYTES),
             thread_count,
             abandoned: Arc::new(watch::Sender::new(0)),
             usual: Arc::default(),

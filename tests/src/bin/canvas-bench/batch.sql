@@ -50,63 +50,28 @@ WITH taken AS (
     SELECT key, sequence, deleted_bytes FROM held
     WHERE CASE WHEN false AND will_count > counted
                THEN (SELECT is_admitted FROM admit_storage(owner_uid, will_count - counted, true)) ELSE true END
-), removed_connections AS (
-    DELETE FROM connections
-    WHERE cardinality(:none::text[]) > 0 AND canvas_key = (SELECT key FROM locked)
-      AND id = ANY((SELECT :none::text[])::text[])
-    RETURNING *
-), kept_connections AS (
-    INSERT INTO deleted_connections (canvas_key, id, sequence, deleted_before, ordinal, from_node_id, to_node_id,
-                                     purpose, role, bytes)
-    SELECT canvas_key, id, locked.sequence + 1, locked.deleted_bytes, ordinal, from_node_id, to_node_id, purpose, role,
-           octet_length(id) + octet_length(from_node_id) + octet_length(to_node_id)
-    FROM removed_connections CROSS JOIN locked
-    RETURNING bytes
-), removed_nodes AS (
-    DELETE FROM nodes
-    WHERE cardinality(:none::text[]) > 0 AND canvas_key = (SELECT key FROM locked)
-      AND id = ANY((SELECT :none::text[])::text[])
-    RETURNING *
-), freed AS (
-    SELECT section, array_agg(member) AS members
-    FROM unnest((SELECT :none::text[]), (SELECT :none::text[])) AS f (section, member) GROUP BY section
-), kept_nodes AS (
-    INSERT INTO deleted_nodes (canvas_key, id, sequence, deleted_before, ordinal, type, title, x, y, width, height,
-                               agent_owned, metadata, server, asset_owner, asset_id, active_job, members, bytes)
-    SELECT canvas_key, id, locked.sequence + 1, locked.deleted_bytes, ordinal, type, title, x, y, width, height,
-           agent_owned, metadata, server, asset_owner, asset_id, active_job, coalesce(members, '{}'),
-           octet_length(id) + octet_length(title) + octet_length(metadata::text) + octet_length(server::text)
-           + coalesce(octet_length(array_to_string(members, '')), 0)
-    FROM removed_nodes CROSS JOIN locked LEFT JOIN freed ON section = id
-    RETURNING bytes
-), removed_bytes AS (
-    SELECT coalesce(sum(bytes), 0)::bigint AS bytes
-    FROM (SELECT bytes FROM kept_connections UNION ALL SELECT bytes FROM kept_nodes) AS kept
-), restored_nodes AS (
-    DELETE FROM deleted_nodes
-    WHERE cardinality(:none::text[]) > 0 AND canvas_key = (SELECT key FROM locked)
-      AND id = ANY((SELECT :none::text[])::text[])
-    RETURNING id, ordinal, bytes
-), restored_connections AS (
-    DELETE FROM deleted_connections
-    WHERE cardinality(:none::text[]) > 0 AND canvas_key = (SELECT key FROM locked)
-      AND id = ANY((SELECT :none::text[])::text[])
-    RETURNING id, ordinal, bytes
+), moved AS MATERIALIZED (
+    SELECT locked.key, locked.sequence, moved.*
+    FROM locked LEFT JOIN LATERAL (
+        SELECT *
+        FROM move_rows(locked.key, locked.sequence + 1, locked.deleted_bytes, :deleted_bytes_max, :none, :none, :none, :none, :none, :none)
+        WHERE cardinality(:none::text[]) + cardinality(:none::text[]) + cardinality(:none::text[]) + cardinality(:none::text[]) > 0
+    ) AS moved ON true
 ), put_nodes AS (
     INSERT INTO nodes (canvas_key, made, ordinal, id, type, title, x, y, width, height, agent_owned, metadata, server,
                        asset_owner, asset_id, active_job)
     OVERRIDING SYSTEM VALUE
-    SELECT locked.key, locked.sequence + 1, coalesce(n.place, nextval('nodes_ordinal_seq')), n.id, type, title, x, y, width,
-           height, agent_owned, metadata::json, server::json, asset_owner, asset_id, active_job
-    FROM locked CROSS JOIN (
-        SELECT n.*, restored.ordinal AS place
-        FROM unnest((SELECT :nodes::text[]), (SELECT :types::text[]), (SELECT :titles::text[]), (SELECT :xs::float8[]),
+    SELECT key, sequence + 1, coalesce(place, nextval('nodes_ordinal_seq')), id, type, title, x, y, width, height,
+           agent_owned, metadata::json, server::json, asset_owner, asset_id, active_job
+    FROM (
+        SELECT moved.key, moved.sequence, n.*, place
+        FROM moved CROSS JOIN unnest((SELECT :nodes::text[]), (SELECT :types::text[]), (SELECT :titles::text[]), (SELECT :xs::float8[]),
                     (SELECT :ys::float8[]), (SELECT :widths::float8[]), (SELECT :heights::float8[]), (SELECT :owned::bool[]),
                     (SELECT :metadata::text[]), (SELECT :server::text[]), (SELECT :nulls::text[]), (SELECT :nulls::text[]),
                     (SELECT :nulls::uuid[])) WITH ORDINALITY
              AS n (id, type, title, x, y, width, height, agent_owned, metadata, server, asset_owner, asset_id,
                    active_job, position)
-        LEFT JOIN restored_nodes AS restored USING (id)
+        LEFT JOIN unnest(moved.node_ids, moved.node_ordinals) AS restored (id, place) USING (id)
         ORDER BY position
     ) AS n
     ON CONFLICT (canvas_key, id) DO UPDATE SET
@@ -117,51 +82,37 @@ WITH taken AS (
 ), put_connections AS (
     INSERT INTO connections (canvas_key, made, ordinal, id, from_node_id, to_node_id, purpose, role)
     OVERRIDING SYSTEM VALUE
-    SELECT locked.key, locked.sequence + 1, coalesce(c.place, nextval('connections_ordinal_seq')), c.id, from_node_id,
-           to_node_id, purpose, role
-    FROM locked CROSS JOIN (
-        SELECT c.*, restored.ordinal AS place
-        FROM unnest((SELECT :none::text[]), (SELECT :none::text[]), (SELECT :none::text[]), (SELECT :none::text[]),
+    SELECT key, sequence + 1, coalesce(place, nextval('connections_ordinal_seq')), id, from_node_id, to_node_id, purpose,
+           role
+    FROM (
+        SELECT moved.key, moved.sequence, c.*, place
+        FROM moved CROSS JOIN unnest((SELECT :none::text[]), (SELECT :none::text[]), (SELECT :none::text[]), (SELECT :none::text[]),
                     (SELECT :none::text[])) WITH ORDINALITY AS c (id, from_node_id, to_node_id, purpose, role, position)
-        LEFT JOIN restored_connections AS restored USING (id)
+        LEFT JOIN unnest(moved.connection_ids, moved.connection_ordinals) AS restored (id, place) USING (id)
         ORDER BY position
     ) AS c
     ON CONFLICT (canvas_key, id) DO UPDATE SET purpose = excluded.purpose, role = excluded.role
     RETURNING id, made
-), forgotten_nodes AS (
-    DELETE FROM deleted_nodes
-    WHERE (SELECT bytes FROM removed_bytes) > 0 AND canvas_key = (SELECT key FROM locked)
-      AND deleted_before < (SELECT deleted_bytes FROM locked) + (SELECT bytes FROM removed_bytes) - :deleted_bytes_max
-      AND id <> ALL((SELECT :none::text[])::text[])
-    RETURNING bytes
-), forgotten_connections AS (
-    DELETE FROM deleted_connections
-    WHERE (SELECT bytes FROM removed_bytes) > 0 AND canvas_key = (SELECT key FROM locked)
-      AND deleted_before < (SELECT deleted_bytes FROM locked) + (SELECT bytes FROM removed_bytes) - :deleted_bytes_max
-      AND id <> ALL((SELECT :none::text[])::text[])
-    RETURNING bytes
-), gone_bytes AS (
-    SELECT coalesce(sum(bytes), 0)::bigint AS bytes
-    FROM (SELECT bytes FROM restored_nodes UNION ALL SELECT bytes FROM restored_connections
-          UNION ALL SELECT bytes FROM forgotten_nodes UNION ALL SELECT bytes FROM forgotten_connections) AS gone
 ), recorded AS (
     SELECT 100 + pg_column_size(:nodes::text[]) + pg_column_size(:none::text[]) + pg_column_size(:none::text[])
            + pg_column_size(:none::text[]) + pg_column_size(:none::text[]) + pg_column_size(:none::text[])
            + coalesce(pg_column_size(:activity::jsonb), 0) AS bytes
 ), bumped AS (
     UPDATE canvases
-    SET revision = :key, sequence = sequence + 1, updated_at = clock_timestamp(), title = coalesce(NULL, title),
-        node_count = node_count - (SELECT count(*) FROM removed_nodes)::int
+    SET revision = :key, sequence = canvases.sequence + 1, updated_at = clock_timestamp(), title = coalesce(NULL, title),
+        node_count = canvases.node_count - coalesce(moved.node_count, 0)
                      + (SELECT count(*) FROM put_nodes WHERE made = canvases.sequence + 1)::int,
-        connection_count = connection_count - (SELECT count(*) FROM removed_connections)::int
+        connection_count = canvases.connection_count - coalesce(moved.connection_count, 0)
                            + (SELECT count(*) FROM put_connections WHERE made = canvases.sequence + 1)::int,
-        graph_bytes = greatest(graph_bytes + 0, 0), deleted_bytes = deleted_bytes + (SELECT bytes FROM removed_bytes),
+        graph_bytes = greatest(graph_bytes + 0, 0), deleted_bytes = deleted_bytes + coalesce(moved.bytes, 0),
         history_bytes = greatest(
-            history_bytes + (SELECT bytes FROM recorded) + (SELECT bytes FROM removed_bytes)
-            - CASE WHEN (sequence + 1) % :trim_every = 0 THEN trim_history(key, sequence + 1 - :kept, (SELECT bytes FROM gone_bytes))
-                   ELSE (SELECT bytes FROM gone_bytes) END, 0)
-    WHERE key = (SELECT key FROM locked)
-    RETURNING *
+            history_bytes + (SELECT bytes FROM recorded) + coalesce(moved.bytes, 0)
+            - CASE WHEN (canvases.sequence + 1) % :trim_every = 0
+                   THEN trim_history(canvases.key, canvases.sequence + 1 - :kept, coalesce(moved.gone, 0))
+                   ELSE coalesce(moved.gone, 0) END, 0)
+    FROM moved
+    WHERE canvases.key = moved.key
+    RETURNING canvases.*
 ), noted AS (
     INSERT INTO canvas_changes (canvas_key, sequence, revision, changed_nodes, deleted_nodes, changed_connections,
                                 deleted_connections, activity, at, regrouped, renamed, made_nodes, made_connections, bytes)
