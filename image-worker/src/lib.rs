@@ -42,8 +42,8 @@ pub const NAME: &str = "canvas-image-worker";
 const SLOTS_PER_THREAD: usize = 2;
 
 /// Additional concurrent tasks, because the smallest ones wait for the database and the store more
-/// than they compute.
-const SLOTS_BEYOND: usize = 8;
+/// than they compute, and because a quarter of all is reserved.
+const SLOTS_BEYOND: usize = 12;
 
 /// Divisor of `CANVAS_IMAGE_MEMORY_MIB` that gives the separate budget for files of imports: five
 /// of the largest files by default.

@@ -59,6 +59,10 @@ const REPORT: Duration = Duration::from_secs(5);
 /// The interval at which the depth of the queue is measured.
 const MEASURE: Duration = Duration::from_secs(5);
 
+/// How long only the reserve has to be free before it is claimed from. Short tasks end in the meantime, and then one claim for several
+/// tasks of any key takes the place of one for each.
+const RESERVE_PAUSE: Duration = Duration::from_millis(20);
+
 /// Runs the tasks of one queue.
 #[derive(Debug)]
 pub struct Runner<H> {
@@ -91,6 +95,8 @@ pub struct Runner<H> {
     /// After a failed claim: no claim before this time, and the length of the next pause.
     not_before: Instant,
     pause: Duration,
+    /// While only the reserve is free: no claim before this time.
+    reserve_from: Option<Instant>,
 }
 
 /// The next step of the runner.
@@ -129,6 +135,7 @@ impl<H: Handler> Runner<H> {
             next_gathered_look: now,
             not_before: now,
             pause: FAILURE_PAUSE,
+            reserve_from: None,
         }
     }
 
@@ -150,8 +157,9 @@ impl<H: Handler> Runner<H> {
                 self.report().await;
             }
             let now = Instant::now();
+            self.reserve_from = self.open().is_none().then(|| self.reserve_from.unwrap_or(now + RESERVE_PAUSE));
             let is_free = self.is_free();
-            let may_ask = now >= self.not_before;
+            let may_ask = now >= self.claims_from();
             match self.next_step(now, is_free && may_ask) {
                 Step::Promote => self.promote().await,
                 Step::Claim => self.claim(abort).await,
@@ -178,7 +186,7 @@ impl<H: Handler> Runner<H> {
 
     /// Waits for what can change the next step: the end of a run, a message, the next poll, or `stop`.
     async fn wait(&mut self, stop: &CancellationToken, now: Instant, is_free: bool, may_ask: bool) {
-        let next_look = if may_ask { self.next_idle_look } else { self.not_before };
+        let next_look = if may_ask { self.next_idle_look } else { self.claims_from() };
         let held_until = self.messages.front().map_or(now, |(_, since)| *since + HOLD_LIMIT);
         tokio::select! {
             biased;
@@ -229,6 +237,11 @@ impl<H: Handler> Runner<H> {
     /// The number of free slots that tasks of any key may take; `None` while only the reserve is free.
     fn open(&self) -> Option<usize> {
         self.options.reserve().open(self.free(), !self.skipped.fairness_keys.is_empty())
+    }
+
+    /// The time from which tasks may be claimed.
+    fn claims_from(&self) -> Instant {
+        self.reserve_from.map_or(self.not_before, |from| from.max(self.not_before))
     }
 
     /// Returns `true` if tasks may be claimed: not while a quarantined task runs, nor while the next one waits for an idle process.
@@ -288,6 +301,7 @@ impl<H: Handler> Runner<H> {
         if open.is_none() {
             metrics::counter!("canvas_reserve_refused_total", "queue" => self.options.queue.as_str()).increment(1);
         }
+        self.reserve_from = None;
         let limit = open.unwrap_or_else(|| self.free());
         let before = self.in_flight();
         let Some(claimed) = self.take(limit, false, before.as_ref().map(InFlight::caps), abort).await else { return };
