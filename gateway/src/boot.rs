@@ -14,12 +14,12 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::admission;
-use crate::command_line::print_line;
 use crate::credentials::Credentials;
 use crate::documents::Documents;
 use crate::failures::Failures;
 use crate::installation;
 use crate::live::Live;
+use crate::output::print_line;
 use crate::preview::Previews;
 use crate::router::router;
 use crate::server::descriptors;

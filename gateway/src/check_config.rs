@@ -12,7 +12,7 @@ use service::chain;
 use service::config::{Config, Part};
 
 use crate::boot::Error;
-use crate::command_line::print_line;
+use crate::output::print_line;
 
 /// Prints one line for each variable that is wrong, or one JSON object when none is.
 pub fn run() -> ExitCode {

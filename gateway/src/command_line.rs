@@ -1,8 +1,6 @@
 //! `canvas-gateway`: serves the API, migrates the database, administers accounts.
 
 use std::ffi::OsString;
-use std::fmt::Display;
-use std::io::{ErrorKind, Write, stdout};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -82,17 +80,6 @@ fn parsed<A: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = A>) -> 
     let mut command = with_any_value(CommandLine::command());
     let matches = command.try_get_matches_from_mut(arguments)?;
     CommandLine::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
-}
-
-/// Prints the result of a command as a line. A reader that has closed standard output, such as `head`, is no failure.
-pub fn print_line(result: impl Display) -> ExitCode {
-    match writeln!(stdout(), "{result}") {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            eprintln!("canvas-gateway: standard output: {error}");
-            ExitCode::FAILURE
-        }
-        _ => ExitCode::SUCCESS,
-    }
 }
 
 /// The error of a malformed command line, in one line.

@@ -26,6 +26,7 @@ mod mcp;
 mod models;
 mod observe;
 mod openapi;
+mod output;
 mod place;
 mod preview;
 mod problem;

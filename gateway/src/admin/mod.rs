@@ -25,8 +25,8 @@ use service::chain;
 use service::config::{Config, ConfigError};
 use service::keys::KeyRing;
 
-use crate::command_line::print_line;
 use crate::installation;
+use crate::output::print_line;
 
 /// The `admin` commands.
 #[derive(Debug, Subcommand)]

@@ -7,12 +7,12 @@ import { canvasOf } from "../address.ts";
 import { nodeSizeOf, type Placed } from "../assets.ts";
 import { count as counted, firstOf, number } from "../format.ts";
 import type { Box, Point } from "../view.ts";
-import type { Copied } from "./clipboard.ts";
 import {
   carried,
   type Choice,
   choices,
   connectionOf,
+  type Copied,
   duplicated,
   filled,
   freeSpot,
@@ -27,6 +27,7 @@ import {
   sectioned,
   sizeOf,
 } from "./gestures.ts";
+import { MOST_TEXT, MOST_TITLE } from "./limits.ts";
 import type { ActionAttempt, Draft, Entered } from "./making.ts";
 import { SpatialIndex } from "./spatial.ts";
 
@@ -100,10 +101,6 @@ const NOTHING: ReadonlySet<string> = new Set();
 const NO_GRAPH = graphOf({ title: "", nodes: [], connections: [] });
 /** How long after the last arrow key the move is made, in milliseconds. */
 const NUDGE_REST = 400;
-/** The longest title and text that the service takes, in characters. */
-export const MOST_TITLE = 160;
-export const MOST_TEXT = 24_000;
-export const MOST_ALT_TEXT = 1000;
 
 /** The texts of a node that people write. */
 const WRITTEN = {

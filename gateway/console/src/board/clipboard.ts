@@ -2,21 +2,13 @@
 import { firstOf } from "../format.ts";
 import { operationsOf, type WRITABLE } from "../sync/change.ts";
 import type { Connection, Graph, Node } from "../sync/graph.ts";
-import { MOST_TITLE } from "./board.ts";
-import { carried, connectionOf } from "./gestures.ts";
+import { carried, connectionOf, type Copied } from "./gestures.ts";
+import { MOST_TITLE } from "./limits.ts";
 import { ROLES } from "./making.ts";
 import { record } from "./videos.ts";
 
 /** The type of copied nodes. */
 export const NODES = "application/x-canvas-nodes";
-
-export interface Copied {
-  /** The handle of the canvas that they were copied from. */
-  canvas: string;
-  /** With their ids at the service. */
-  nodes: Node[];
-  connections: Connection[];
-}
 
 /** Nodes of a canvas with the members of Sections and the connections among them. `real` maps an id to that at the service. */
 export function copiedData(graph: Graph, ids: Iterable<string>, canvas: string, real: (id: string) => string): string {

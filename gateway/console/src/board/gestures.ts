@@ -3,13 +3,21 @@ import { type Change, nameOf, remove, update } from "../sync/change.ts";
 import { type Connection, type Graph, isSection, type Node, type Purpose, type Role, valueOf, withFields } from "../sync/graph.ts";
 import type { Box, Point, Size } from "../view.ts";
 import { isOver, statusOf } from "../work.ts";
-import type { Copied } from "./clipboard.ts";
 import { linksAt } from "./links.ts";
 import { around, boxOf, encloses, middleOf, touches } from "./spatial.ts";
 import { videoOf } from "./videos.ts";
 
 export type Kind = "image" | "video" | "text" | "sticky" | "section";
 type NewId = () => string;
+
+/** Nodes on the clipboard. */
+export interface Copied {
+  /** The handle of the canvas that they were copied from. */
+  canvas: string;
+  /** With their ids at the service. */
+  nodes: Node[];
+  connections: Connection[];
+}
 
 /** The service's default sizes, and one for Sections. */
 const SIZES: Record<Kind, Size> = {

@@ -1,8 +1,9 @@
 /** Texts that are edited in place. They are plain text: nothing in them is markup. */
 import { type ClipboardEvent, type KeyboardEvent, useEffect, useEffectEvent, useLayoutEffect, useRef, useState } from "react";
 import { useBeforeEnd } from "../ui/hooks.ts";
-import { type Board, MOST_TEXT, MOST_TITLE } from "./board.ts";
+import type { Board } from "./board.ts";
 import { useBoard } from "./context.ts";
+import { MOST_TEXT, MOST_TITLE } from "./limits.ts";
 
 /** How long after the last key press a text is sent, and how long after the first at the latest, in milliseconds. */
 const REST = 800;

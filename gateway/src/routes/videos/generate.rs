@@ -19,7 +19,7 @@ use domain::message::Queue;
 use http::HeaderMap;
 
 use super::body::VideoStart;
-use super::plan::{Chosen, canonical, on_canvas};
+use super::plan::{Chosen, PATH, canonical, on_canvas};
 use super::rules::Checked;
 use crate::extract::caller::{Caller, GenerateVideo};
 use crate::extract::idempotency::fingerprint;
@@ -30,8 +30,6 @@ use crate::openapi::errors::WriteErrors;
 use crate::problem::Result;
 use crate::start::{answer, quote, start};
 use crate::state::App;
-
-pub(super) const PATH: &str = "/videos/generate";
 
 /// Generate a video
 ///

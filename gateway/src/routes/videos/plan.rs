@@ -14,7 +14,6 @@ use domain::job::{ChosenModel, JobOperation, Request, VideoRequest};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::generate::PATH;
 use super::images::RequestedImage;
 use super::rules::{Checked, Target, capability, not_offered};
 use crate::extract::idempotency::fingerprint;
@@ -23,6 +22,8 @@ use crate::observe::Trace;
 use crate::place::with_destination;
 use crate::start::with_cap;
 use crate::state::App;
+
+pub(super) const PATH: &str = "/videos/generate";
 
 /// The canonical body of a request, without its target.
 pub fn canonical(request: &Checked) -> Value {

@@ -23,8 +23,7 @@ use worker::marks::marked;
 use worker::{Error, Interrupt};
 
 use super::Run;
-use super::keep::GeneratedImage;
-use super::masks::MaskOutcome;
+use super::image::{GeneratedImage, MaskOutcome};
 
 /// The size of a frame if neither the request nor the model specifies one.
 const SIZE: Size = Size::new(1024, 1024);

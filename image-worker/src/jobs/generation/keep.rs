@@ -5,32 +5,15 @@ use decoder::Order;
 use domain::id::AssetId;
 use domain::job::Placement;
 use domain::job::{Failure, FailureCode};
-use domain::origin::{self, DigitalSourceType, Work};
+use domain::origin::{self, Work};
 use providers::Artifact;
-use raster::Format;
 use worker::decode::Check;
 use worker::files::{CleanContent, Content};
 use worker::marks::marked;
 use worker::{Error, Interrupt};
 
 use super::Run;
-use super::masks::MaskOutcome;
-
-/// An image that was decoded successfully.
-pub(super) struct GeneratedImage {
-    /// The content of the file.
-    pub content: CleanContent,
-    /// The format, detected from the bytes.
-    pub format: Format,
-    /// The width in pixels, as displayed.
-    pub width: u32,
-    /// The height in pixels, as displayed.
-    pub height: u32,
-    /// Where it comes from.
-    pub origin: Option<DigitalSourceType>,
-    /// What became of the job's mask.
-    pub mask: MaskOutcome,
-}
+use super::image::{GeneratedImage, MaskOutcome};
 
 /// The failure of a result that is not an image.
 fn no_image() -> Failure {

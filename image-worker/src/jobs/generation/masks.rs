@@ -25,37 +25,13 @@ use worker::marks::marked;
 use worker::{Error, Interrupt};
 
 use super::Run;
-use super::keep::GeneratedImage;
+use super::image::{GeneratedImage, MaskOutcome};
 
 /// Bytes per decoded pixel.
 const PIXEL_BYTES: u64 = 4;
 
 /// The longest side of what the embedded runtime draws for a masked edit.
 const DRAWN_SIDE: f64 = 1536.0;
-
-/// What became of the mask of an output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum MaskOutcome {
-    /// The job has no mask.
-    Unmasked,
-    /// The output has the source's pixels where the mask keeps.
-    Applied,
-    /// The output is as the model made it, as requested.
-    NotWanted,
-    /// The output is as the model made it, because it has another shape than the source.
-    NotApplied,
-}
-
-impl MaskOutcome {
-    /// The value of `images[].masked`.
-    pub(super) fn masked(self) -> Option<bool> {
-        match self {
-            Self::Unmasked => None,
-            Self::Applied => Some(true),
-            Self::NotWanted | Self::NotApplied => Some(false),
-        }
-    }
-}
 
 /// The files that a model with masks is sent.
 pub(super) struct MaskFiles {

@@ -7,6 +7,7 @@
 
 mod embedded;
 mod end;
+mod image;
 mod keep;
 mod masks;
 mod order;

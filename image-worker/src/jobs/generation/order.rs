@@ -8,7 +8,7 @@ use domain::model::Capability;
 use providers::{Entry, Order, OrderImage, Shape};
 
 use super::Run;
-use super::masks::MaskOutcome;
+use super::image::MaskOutcome;
 
 /// The images of an order, and the size that is requested.
 #[derive(Clone, Default)]

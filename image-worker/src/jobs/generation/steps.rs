@@ -13,7 +13,7 @@ use worker::Interrupt;
 use worker::generation::{Backend, GenerationKind, ProviderDriver, RemoteBackend, SOON, Step, model_gone, order_bytes};
 
 use super::Run;
-use super::keep::GeneratedImage;
+use super::image::GeneratedImage;
 use super::order::OrderImages;
 
 /// Time until an output's next step; `None` when the output is terminal.
