@@ -129,7 +129,12 @@ impl<G> Caller<G> {
     /// Runs a command to its end, and announces what it changed. A client that rejects the result gets none but that of an earlier,
     /// equal request.
     pub async fn run<C: app::Command>(&self, app: &App, command: &C) -> Result<C::Reply> {
-        match self.require_acceptable() {
+        self.run_if(Ok(()), app, command).await
+    }
+
+    /// The same for a command that `admitted` may refuse: an earlier, equal request is answered all the same.
+    pub async fn run_if<C: app::Command>(&self, admitted: Result<()>, app: &App, command: &C) -> Result<C::Reply> {
+        match self.require_acceptable().and(admitted) {
             Ok(()) => Ok(app::run(&app.pool, command, |channels| app.announce(channels)).await?),
             Err(problem) => app::replay(&app.pool, command).await?.ok_or(problem),
         }

@@ -61,8 +61,8 @@ async fn answer<G>(caller: &Caller<G>, start: &Start<'_>) -> Result<Answer> {
 async fn outcome<G>(caller: &Caller<G>, start: &Start<'_>) -> Result<Answer> {
     let app = start.app;
     let deadline = Instant::now() + WAIT;
-    require_cpu(app, &caller.account).await?;
-    let (id, replayed) = caller.run(app, start).await?;
+    let has_cpu = require_cpu(app, &caller.account).await;
+    let (id, replayed) = caller.run_if(has_cpu, app, start).await?;
     if !replayed {
         app.waker.wake(Queue::Import, id);
     }
