@@ -190,8 +190,8 @@ pub(super) async fn admit<G: Grant>(
     record_caller(&credential);
     rates::admit(app, &charges, &credential, weight).await?;
     require(credential.scopes, G::ALL, G::ANY)?;
-    let place = match parts.extensions.get::<InProgress>() {
-        // A request that a tool sends is a part of that to `/mcp`.
+    let place = match parts.extensions.get::<InProgress>().filter(|place| place.is_held()) {
+        // A request that a tool sends is a part of that to `/mcp`, until that has waited for something.
         Some(place) => place.clone(),
         None => InProgress::new(admitted(&app.requests, &key, 1).await?),
     };
