@@ -6,12 +6,12 @@ use axum::extract::{OriginalUri, State};
 use db::assets::Content;
 use http::{HeaderMap, Method};
 use serde::Deserialize;
-use service::shares::{Held, Key};
+use service::shares::Key;
 use utoipa::IntoParams;
 
 use super::image::{self, RenditionWidth};
 use crate::address::ClientAddress;
-use crate::admission::admitted;
+use crate::admission::{InProgress, admitted};
 use crate::extract::query::QueryReader;
 use crate::observe::Trace;
 use crate::openapi::Binary;
@@ -71,9 +71,9 @@ pub async fn preview(
         return Err(Problem::Unauthorized);
     };
     let width = w.map(u32::from);
-    let (asset, max_age, _place) = open(&app, Opens::Image, token, address).await?;
+    let (asset, max_age, place) = open(&app, Opens::Image, token, address).await?;
     let asset = asset.into_image().ok_or(Problem::NotFound("preview"))?;
-    image::serve(&app, &asset, width, max_age, &selection, trace).await
+    image::serve(&app, &asset, width, max_age, &selection, trace, &place).await
 }
 
 /// Play a video by its URL
@@ -109,15 +109,15 @@ pub async fn video(
     let selection = query.take(Selection::from_headers(&method, &headers));
     query.finish()?;
     let (Some(token), Some(selection)) = (token, selection) else { return Err(Problem::Unauthorized) };
-    let (asset, max_age, _place) = open(&app, Opens::Video, token, address).await?;
-    image::serve(&app, &asset, None, max_age, &selection, trace).await
+    let (asset, max_age, place) = open(&app, Opens::Video, token, address).await?;
+    image::serve(&app, &asset, None, max_age, &selection, trace, &place).await
 }
 
 /// What a token opens, for how many seconds it may be cached, and a place among the requests in progress: that of the address, because
 /// whoever holds a URL is nobody to its owner.
-async fn open(app: &App, opens: Opens, token: &str, address: ClientAddress) -> Result<(Content, u64, Held)> {
+async fn open(app: &App, opens: Opens, token: &str, address: ClientAddress) -> Result<(Content, u64, InProgress)> {
     let opened = app.previews.open(opens, &app.keys, token, service::clock::now()).ok_or(Problem::Unauthorized)?;
-    let place = admitted(&app.requests, &Key::Address(address.into()), 1).await?;
+    let place = InProgress::new(admitted(&app.requests, &Key::Address(address.into()), 1).await?);
     let asset = db::assets::content(&mut *app.connection().await?, &opened.asset, None).await?;
     let asset = asset.filter(|asset| asset.preview_epoch == opened.epoch).ok_or(Problem::NotFound("asset"))?;
     Ok((asset, opened.remaining.min(AGE_MAX_SECONDS), place))
