@@ -290,7 +290,7 @@ async fn an_account_whose_free_work_used_its_processor_time_starts_no_more_of_it
     }
     // A replay is answered from its record, and another request with its key is told so.
     let replayed = user.send("/actions/resize/runs", &first).await.expect(202).json();
-    assert_eq!((&replayed["replayed"], &replayed["jobId"]), (&json!(true), &run["jobId"]));
+    assert_eq!((&replayed["replayed"], &replayed["id"]), (&json!(true), &run["id"]));
     let mut other_request = first.clone();
     other_request["params"] = json!({"width": 11});
     user.send("/actions/resize/runs", &other_request).await.expect_error(409, "conflict", &[]);
