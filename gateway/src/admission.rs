@@ -2,7 +2,8 @@
 //!
 //! **Order.** A request takes shares in this order: requests in progress, its body, the parsed body, the writers of a canvas, the
 //! canvas, large work, a database connection. It waits for none while it holds a later one, and for none a second time, except where a body
-//! or its memory grows, which says how that ends. So no two requests wait for each other.
+//! or its memory grows, which says how that ends, and where a tool goes on after it has waited for work, for at most [`WAIT_MAX`]. So no
+//! two requests wait for each other.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::available_parallelism;
@@ -94,6 +95,11 @@ impl InProgress {
     /// A place that is held as long as a clone lives.
     pub fn new(held: Held) -> Self {
         Self(Arc::new(Mutex::new(Some(held))))
+    }
+
+    /// Returns `true` if the place was not given up.
+    pub fn is_held(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// Gives the place up, for a request that waits for others from now on.
@@ -211,7 +217,9 @@ mod tests {
         let held = share.try_hold(&Key::account("a"), 1).expect("free");
         let place = InProgress::new(held);
         let clone = place.clone();
+        assert!(clone.is_held());
         place.leave();
+        assert!(!clone.is_held());
         assert_eq!(share.held(), 0);
         clone.leave();
         drop((place, clone));

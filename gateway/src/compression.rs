@@ -1,15 +1,19 @@
 //! Compression of answers (docs/reference/conventions.md#compression).
 //!
 //! **Guarantee.** The longer an answer is, the less a byte of it costs: above 256 KiB never Brotli, above 1 MiB the fastest levels.
-//! A cached canvas document is compressed once for each coding, however many read it.
+//! A cached canvas document is compressed once for each coding, however many read it, and so is what anybody may read without a
+//! credential ([`Unchanging`]).
 //!
 //! **Mechanism.** An answer of at most [`STREAMED_MAX`] is compressed while it is sent, by the layer of tower-http. A longer one is
 //! complete in memory and is compressed before it is sent; above 1 MiB within the share of large work, by processor time of its
-//! account. One that cannot be compressed in time, or for which there is no memory, is sent as it is.
+//! account. One that cannot be compressed in time, or for which there is no memory, is sent as it is. Forms that are made once are in
+//! the cache of documents.
 
 use std::convert::Infallible;
 use std::io::Write;
+use std::sync::Arc;
 
+use axum::Extension;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -118,13 +122,29 @@ fn weighted(element: &str) -> Option<(&str, u16)> {
     Some((name.trim(), quality))
 }
 
+/// In the extensions of an answer that needs no credential and stays the same as long as the process lives: a name that no other content
+/// has. Its forms are made once, because nothing limits how often a stranger asks for it.
+#[derive(Clone)]
+pub struct Unchanging(Arc<str>);
+
+impl Unchanging {
+    /// Content of this name.
+    pub fn named(name: &str) -> Extension<Self> {
+        Extension(Self(name.into()))
+    }
+}
+
+/// In the place of the key of a canvas, which is positive, among the names of cached forms.
+const NO_CANVAS: i64 = 0;
+
 /// The answers that the layer of tower-http compresses.
 #[derive(Clone)]
 pub struct Streamed;
 
 impl Predicate for Streamed {
     fn should_compress<B: http_body::Body>(&self, response: &http::Response<B>) -> bool {
-        length(response).is_none_or(|length| length <= STREAMED_MAX)
+        response.extensions().get::<Unchanging>().is_none()
+            && length(response).is_none_or(|length| length <= STREAMED_MAX)
             && SizeAbove::new(PLAIN_MAX + 1).should_compress(response)
             && is_text(response)
     }
@@ -143,10 +163,12 @@ fn length<B: http_body::Body>(response: &http::Response<B>) -> Option<u64> {
     response.body().size_hint().exact()
 }
 
-/// Compresses a long answer for a client that prefers `coding`.
+/// Compresses a long or [`Unchanging`] answer for a client that prefers `coding`.
 pub async fn compress(app: &App, charges: &Charges, coding: Option<Coding>, mut response: Response) -> Response {
-    let is_long = length(&response).is_some_and(|length| length > STREAMED_MAX) && is_text(&response);
-    if !is_long || [CONTENT_ENCODING, CONTENT_RANGE].iter().any(|name| response.headers().contains_key(name)) {
+    let unchanging = response.extensions().get::<Unchanging>().cloned();
+    let least = if unchanging.is_some() { PLAIN_MAX } else { STREAMED_MAX };
+    let is_mine = length(&response).is_some_and(|length| length > least) && is_text(&response);
+    if !is_mine || [CONTENT_ENCODING, CONTENT_RANGE].iter().any(|name| response.headers().contains_key(name)) {
         return response;
     }
     let mut varies = response.headers().get_all(VARY).iter().filter_map(|value| value.to_str().ok());
@@ -165,15 +187,33 @@ pub async fn compress(app: &App, charges: &Charges, coding: Option<Coding>, mut 
     for name in [CONTENT_LENGTH, ACCEPT_RANGES] {
         head.headers.remove(name);
     }
-    let body = match compressed(app, charges, coding, &pieces).await {
-        Some((document, memory)) => {
+    let form = match unchanging {
+        Some(Unchanging(name)) => kept(app, charges, coding, &name, &pieces).await.map(Body::from),
+        None => compressed(app, charges, coding, &pieces).await.map(|(form, memory)| {
+            head.extensions.insert(HeldBytes(form.len()));
+            reply::sliced(memory.into_bytes(form))
+        }),
+    };
+    let body = match form {
+        Some(form) => {
             head.headers.insert(CONTENT_ENCODING, coding.value());
-            head.extensions.insert(HeldBytes(document.len()));
-            reply::sliced(memory.into_bytes(document))
+            form
         }
         None => Body::from_stream(stream::iter(pieces.into_iter().map(Ok::<_, Infallible>))),
     };
     Response::from_parts(head, body)
+}
+
+/// The form of unchanging content, which the first request for it makes. It is sent from the cache and takes no other memory.
+async fn kept(app: &App, charges: &Charges, coding: Coding, name: &str, pieces: &[Bytes]) -> Option<Bytes> {
+    match app.documents.form(NO_CANVAS, name, coding).await.ok()? {
+        Ok(form) => Some(form),
+        Err(turn) => {
+            let (form, _) = compressed(app, charges, coding, pieces).await?;
+            turn.insert(form.clone());
+            Some(form)
+        }
+    }
 }
 
 /// The compressed form of a text in pieces, and memory to send it. `None` when there is no memory for it, or no place in time.

@@ -7,12 +7,14 @@ use bytes::Bytes;
 use domain::API_ROOT;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 
+use crate::compression::Unchanging;
+
 /// The route, for an installation that is reached at `public_url`.
 pub fn router<S: Clone + Send + Sync + 'static>(public_url: &str) -> Router<S> {
     let text = Bytes::from(text(public_url));
     let answer = move || async move {
         let kept = [(CONTENT_TYPE, "text/plain; charset=utf-8"), (CACHE_CONTROL, "public, max-age=300")];
-        (kept, text).into_response()
+        (Unchanging::named("llms.txt"), kept, text).into_response()
     };
     Router::new().route("/llms.txt", get(answer))
 }

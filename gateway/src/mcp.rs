@@ -3,9 +3,11 @@
 //! **Guarantee.** A call of a tool is requests of its caller, through every layer that any request passes.
 //!
 //! **Mechanism.** The tools' client sends its requests to this process's own router for the contract, with the credential, the
-//! address and the trace of the request to `/mcp`. Memory for what a tool reads is reserved before it is parsed, until the call ends.
+//! address and the trace of the request to `/mcp`. Memory for what a tool reads is reserved before it is parsed, until the call ends. To
+//! parse a long message is large work of its account.
 
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
@@ -14,8 +16,8 @@ use axum::response::IntoResponse;
 use axum::routing::post;
 use axum::{Extension, Router};
 use client::{BodyStream, Client, Payload, Transport, Unreachable};
-use futures_util::TryStreamExt;
 use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, TryStreamExt};
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Response};
@@ -55,8 +57,13 @@ async fn answer(_: Caller<AnyToken>, Extension(http): Extension<Http>, request: 
     }
     let takes_stream = accepted.quality("text", "event-stream") > 0;
     let Ok(body) = JsonBody::from_request(Request::from_parts(parts.clone(), body), &()).await;
-    let (bytes, _permit) = body.message(MESSAGE_MAX).await?;
-    Ok(http.answer(Request::from_parts(parts, bytes), takes_stream).await.into_response())
+    let (bytes, memory) = body.message(MESSAGE_MAX).await?;
+    let mut answer = pin!(http.answer(Request::from_parts(parts, bytes), takes_stream));
+    // A message is parsed before the answer waits for anything. The waker of this poll is lost, which the next poll makes good.
+    match memory.work(|| answer.as_mut().now_or_never()).await? {
+        Some(answer) => Ok(answer.into_response()),
+        None => Ok(answer.await.into_response()),
+    }
 }
 
 /// A client that sends the requests of a tool as those of the caller of `/mcp`.

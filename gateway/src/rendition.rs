@@ -8,6 +8,7 @@ use domain::id::AccountUid;
 use domain::message::ReadyTasks;
 use uuid::Uuid;
 
+use crate::admission::InProgress;
 use crate::observe::Trace;
 use crate::problem::{Problem, Result};
 use crate::rates::require_cpu;
@@ -33,13 +34,14 @@ pub enum Rendition {
 }
 
 /// The rendition of the blob `source` at `width`. Enqueues it on behalf of `owner` unless that was done before; 429 when `owner` has no
-/// processor time left for a new one, 503 when it is not ready within `wait`.
+/// processor time left for a new one, 503 when it is not ready within `wait`. A request that has to wait leaves its `place`.
 pub async fn rendition(
     app: &App,
     (source, width): (Uuid, u32),
     owner: &AccountUid,
     trace: Trace,
     wait: Duration,
+    place: &InProgress,
 ) -> Result<Rendition> {
     let channel = format!("rendition:{source}:{width}");
     let mut changes = None;
@@ -66,6 +68,8 @@ pub async fn rendition(
                 continue;
             }
         };
+        // It is a worker's work from here on.
+        place.leave();
         let waited = tokio::time::timeout_at(deadline, changes.next()).await;
         if waited.is_err() || app.stopping.is_cancelled() {
             return Err(Problem::Unavailable("a rendition is not ready yet".into(), Some(2)));

@@ -16,6 +16,7 @@ use crate::extract::canvas::require_writer;
 use crate::extract::check::Check;
 use crate::extract::prefer;
 use crate::problem::{Problem, Result};
+use crate::rates::require_cpu;
 use crate::reply;
 use crate::runs::{document, note_epochs};
 use crate::state::App;
@@ -97,10 +98,11 @@ pub async fn start<G>(app: &App, caller: &Caller<G>, start: JobStart) -> Result 
         let _room = reserve().await?;
         return quote(app, caller, &command).await;
     }
+    let has_cpu = if work.is_free() { require_cpu(app, &caller.account).await } else { Ok(()) };
     let permit = app.writers.pass(&caller.account, &canvas.to_string()).await?;
     // After the wait for the canvas, as in all writes: who waits for it holds no memory that others need.
     let _room = reserve().await?;
-    let accepted = caller.run(app, &command).await?;
+    let accepted = caller.run_if(has_cpu, app, &command).await?;
     drop(permit);
     answer(app, caller, accepted).await
 }

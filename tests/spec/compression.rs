@@ -100,3 +100,24 @@ async fn a_compressed_canvas_is_the_one_of_its_revision() {
     // A compressed form is for those alone who may read the canvas.
     stack.user().await.get(&path).header("accept-encoding", "zstd").await.expect(404);
 }
+
+#[tokio::test]
+async fn what_anybody_may_read_has_forms_that_are_made_once() {
+    let stack = &Stack::without_workers().await;
+    let anyone = stack.anonymous();
+    for path in ["/openapi.json", "/digest.md", "/console/openapi.json", "/llms.txt"] {
+        let plain = anyone.get(path).await.expect(200);
+        assert_eq!(plain.header("content-encoding"), None);
+        // Brotli takes longest, and nothing limits how often a stranger asks.
+        for (accepted, coding) in [("br", None), ("gzip", Some("gzip")), ("gzip, deflate, br, zstd", Some("zstd"))] {
+            let replies =
+                join_all((0..8).map(async |_| anyone.get(path).header("accept-encoding", accepted).await)).await;
+            for reply in replies {
+                let reply = reply.expect(200);
+                assert_eq!(reply.header("content-encoding"), coding, "{path}: {accepted}");
+                assert!(reply.headers.get_all("vary").iter().any(|vary| vary == "accept-encoding"), "{path}");
+                assert!(decoded(&reply) == plain.body, "{path}: {accepted}");
+            }
+        }
+    }
+}

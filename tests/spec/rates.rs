@@ -237,9 +237,13 @@ async fn an_account_whose_free_work_used_its_processor_time_starts_no_more_of_it
     let stack = &Stack::without_workers().await;
     let (user, other) = (stack.user().await, stack.user().await);
     let accepted = user.start_resize(text(&user.make_canvas().await, "/id"), json!({})).await;
+    let started = text(&user.make_canvas().await, "/id").to_owned();
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let slot = user.slot(&canvas).await;
     let asset = user.upload("image/png", images::png(300, 200)).await;
+    let started_slot = user.slot(&started).await;
+    let first = user.resize_request(&started, &started_slot, text(&asset, "/handle")).await;
+    let run = user.send("/actions/resize/runs", &first).await.expect(202).json();
     let request = user.resize_request(&canvas, &slot, text(&asset, "/handle")).await;
     let plain = text(&user.make_canvas().await, "/id").to_owned();
     let cache = Cache::connect(&testkit::redis_url(), cache::PREFIX).expect("a Redis URL");
@@ -284,6 +288,12 @@ async fn an_account_whose_free_work_used_its_processor_time_starts_no_more_of_it
         );
         refused.expect_error(429, "rate_limited", &[]);
     }
+    // A replay is answered from its record, and another request with its key is told so.
+    let replayed = user.send("/actions/resize/runs", &first).await.expect(202).json();
+    assert_eq!((&replayed["replayed"], &replayed["id"]), (&json!(true), &run["id"]));
+    let mut other_request = first.clone();
+    other_request["params"] = json!({"width": 11});
+    user.send("/actions/resize/runs", &other_request).await.expect_error(409, "conflict", &[]);
     // What starts nothing, what was accepted, and other accounts go on.
     user.send("/actions/resize/runs", &dry).await.ok();
     user.get(text(&accepted, "/pollUrl")).await.expect(202);
@@ -291,6 +301,27 @@ async fn an_account_whose_free_work_used_its_processor_time_starts_no_more_of_it
     user.get(&format!("/canvases/{plain}/render")).await.expect(200);
     user.get(text(&asset, "/previewUrl")).await.expect(200);
     other.start_resize(text(&other.make_canvas().await, "/id"), json!({})).await;
+}
+
+#[tokio::test]
+async fn a_long_message_to_the_tools_takes_processor_time_of_its_account() {
+    let stack = &Stack::without_workers().await;
+    let user = stack.user().await;
+    let cache = Cache::connect(&testkit::redis_url(), cache::PREFIX).expect("a Redis URL");
+    cache.limit_cpu(7200);
+    let left = async || {
+        let peeked = wait_for("redis", Duration::from_secs(10), async || cache.peek_cpu(&user.uid).await).await;
+        peeked.remaining
+    };
+    let ping = async |values: usize| {
+        let params = json!({"_meta": {"values": vec![0; values]}});
+        user.send("/mcp", &json!({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": params})).await.expect(200)
+    };
+    ping(1000).await;
+    assert_eq!(left().await, 1_200_000);
+    // 13 MB as a value.
+    ping(400_000).await;
+    wait_for("the debit", Duration::from_secs(10), async || (left().await < 1_200_000).then_some(())).await;
 }
 
 #[tokio::test]

@@ -5,6 +5,8 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 
+use crate::compression::Unchanging;
+
 /// The serialized document of the console's routes.
 #[derive(Clone)]
 pub struct ConsoleDocument(pub Bytes);
@@ -18,5 +20,6 @@ pub struct ConsoleDocument(pub Bytes);
     responses((status = 200, description = "The OpenAPI document.", content_type = "application/json", body = Object))
 )]
 pub async fn serve(Extension(ConsoleDocument(document)): Extension<ConsoleDocument>) -> Response {
-    ([(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "public, max-age=300")], document).into_response()
+    let kept = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "public, max-age=300")];
+    (Unchanging::named("console/openapi.json"), kept, document).into_response()
 }

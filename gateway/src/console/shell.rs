@@ -14,6 +14,7 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use rust_embed::{EmbeddedFile, RustEmbed};
 
+use crate::compression::Unchanging;
 use crate::extract::accept::Accepted;
 use crate::problem::{Problem, Result};
 use crate::state::App;
@@ -99,7 +100,8 @@ fn content(file: EmbeddedFile) -> impl IntoResponse {
         std::borrow::Cow::Borrowed(bytes) => Bytes::from_static(bytes),
         std::borrow::Cow::Owned(bytes) => Bytes::from(bytes),
     };
-    ([(CONTENT_TYPE, kind)], bytes)
+    // A name by the content: a build for development reads the files anew.
+    (Unchanging::named(&hex(&file.metadata.sha256_hash())), [(CONTENT_TYPE, kind)], bytes)
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -14,6 +14,8 @@ use flate2::read::GzDecoder;
 use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, VARY};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use crate::compression::Unchanging;
+
 /// The page's policy. The hash is that of an empty style element: the viewer adds one and inserts its rules by script, which
 /// needs no permission for inline styles. The viewer's search worker and icon font are embedded in its script.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='; \
@@ -41,11 +43,12 @@ pub fn scripts<S: Clone + Send + Sync + 'static>() -> Router<S> {
     responses((status = 200, description = "The page.", content_type = "text/html", body = String))
 )]
 pub async fn page() -> Response {
-    ([(CONTENT_SECURITY_POLICY, POLICY)], [KEPT], Html(include_str!("page.html"))).into_response()
+    let policy = [(CONTENT_SECURITY_POLICY, POLICY)];
+    (Unchanging::named("docs"), policy, [KEPT], Html(include_str!("page.html"))).into_response()
 }
 
 async fn start() -> Response {
-    script(Bytes::from_static(include_bytes!("page.js")))
+    script("docs/page.js", Bytes::from_static(include_bytes!("page.js")))
 }
 
 async fn viewer(headers: HeaderMap) -> Response {
@@ -56,7 +59,7 @@ async fn viewer(headers: HeaderMap) -> Response {
     });
     let accepted = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     let takes_gzip = accepted.flat_map(|value| value.split(',')).any(is_gzip);
-    let mut response = script(if takes_gzip { Bytes::from_static(VIEWER) } else { PLAIN.clone() });
+    let mut response = script("docs/redoc.js", if takes_gzip { Bytes::from_static(VIEWER) } else { PLAIN.clone() });
     if takes_gzip {
         response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
@@ -71,6 +74,7 @@ fn is_gzip(coding: &str) -> bool {
     name.trim().eq_ignore_ascii_case("gzip") && !rejected
 }
 
-fn script(source: Bytes) -> Response {
-    ([(CONTENT_TYPE, "text/javascript; charset=utf-8")], [KEPT], source).into_response()
+fn script(name: &str, source: Bytes) -> Response {
+    let script = [(CONTENT_TYPE, "text/javascript; charset=utf-8")];
+    (Unchanging::named(name), script, [KEPT], source).into_response()
 }

@@ -129,7 +129,12 @@ impl<G> Caller<G> {
     /// Runs a command to its end, and announces what it changed. A client that rejects the result gets none but that of an earlier,
     /// equal request.
     pub async fn run<C: app::Command>(&self, app: &App, command: &C) -> Result<C::Reply> {
-        match self.require_acceptable() {
+        self.run_if(Ok(()), app, command).await
+    }
+
+    /// The same for a command that `admitted` may refuse: an earlier, equal request is answered all the same.
+    pub async fn run_if<C: app::Command>(&self, admitted: Result<()>, app: &App, command: &C) -> Result<C::Reply> {
+        match self.require_acceptable().and(admitted) {
             Ok(()) => Ok(app::run(&app.pool, command, |channels| app.announce(channels)).await?),
             Err(problem) => app::replay(&app.pool, command).await?.ok_or(problem),
         }
@@ -185,8 +190,8 @@ pub(super) async fn admit<G: Grant>(
     record_caller(&credential);
     rates::admit(app, &charges, &credential, weight).await?;
     require(credential.scopes, G::ALL, G::ANY)?;
-    let place = match parts.extensions.get::<InProgress>() {
-        // A request that a tool sends is a part of that to `/mcp`.
+    let place = match parts.extensions.get::<InProgress>().filter(|place| place.is_held()) {
+        // A request that a tool sends is a part of that to `/mcp`, until that has waited for something.
         Some(place) => place.clone(),
         None => InProgress::new(admitted(&app.requests, &key, 1).await?),
     };

@@ -41,6 +41,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 pub use self::examples::Recorded;
 pub use self::shapes::join_inlined;
+use crate::compression::Unchanging;
 use crate::routes::assets::image::RenditionWidth;
 
 /// Tags with their descriptions, in the order in which a reader meets them.
@@ -291,5 +292,6 @@ impl Document {
     responses((status = 200, description = "The OpenAPI document.", content_type = "application/json", body = Object))
 )]
 pub async fn serve(Extension(Document(document)): Extension<Document>) -> Response {
-    ([(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "public, max-age=300")], document).into_response()
+    let kept = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "public, max-age=300")];
+    (Unchanging::named("openapi.json"), kept, document).into_response()
 }

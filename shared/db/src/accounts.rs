@@ -215,7 +215,7 @@ pub(crate) fn scopes(names: &[String]) -> Result<Scopes> {
     names.iter().map(|name| known::<Scope>("tokens.scopes", name)).collect()
 }
 
-/// Locks an account's row until the transaction ends, so that concurrent starts check active jobs and credit one at a time.
+/// Locks an account's row until the transaction ends, so that concurrent starts check active work and credit one at a time.
 #[instrument(skip_all, name = "db.account.lock")]
 pub async fn lock(conn: &mut PgConnection, account: &AccountUid) -> Result<()> {
     sqlx::query!("SELECT uid FROM accounts WHERE uid = $1 FOR NO KEY UPDATE", account.as_str()).fetch_one(conn).await?;

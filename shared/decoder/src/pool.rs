@@ -209,6 +209,7 @@ impl Pool {
                     return Ok(Err(refusal));
                 }
                 Ok((Reply::Panicked(message), _)) => {
+                    count_death("panic");
                     tracing::error!(work = W::NAME, message, "a decoder panicked");
                     return Ok(Err(Refusal::Input("the image could not be processed".to_owned())));
                 }
@@ -216,6 +217,7 @@ impl Pool {
                 broken => {
                     let status = child.process.ended().map_err(Failure::Start)?;
                     let error = broken.err();
+                    count_death(reason(status));
                     tracing::error!(work = W::NAME, %status, ?error, tries, "a decoder died");
                     match status.signal() {
                         Some(libc::SIGXCPU) => {
@@ -311,6 +313,24 @@ impl Pool {
     }
 }
 
+/// Counts a child that ended in the middle of an order, for whatever reason but a cancel. `reason` is one of a few names.
+fn count_death(reason: &'static str) {
+    metrics::counter!("canvas_decoder_deaths_total", "reason" => reason).increment(1);
+}
+
+/// Why a child ended.
+fn reason(status: ExitStatus) -> &'static str {
+    match status.signal() {
+        Some(libc::SIGXCPU) => "time",
+        // What an allocation beyond the limit ends in, and a check of a codec that fails.
+        Some(libc::SIGABRT) => "abort",
+        // By the system, an operator, or this process, because it did not keep to the protocol.
+        Some(libc::SIGKILL) => "kill",
+        Some(_) => "crash",
+        None => "exit",
+    }
+}
+
 /// A child, which dies with this value.
 #[derive(Debug)]
 struct Child {
@@ -360,4 +380,23 @@ impl Process {
 /// Nothing panics while it holds one of these locks.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_end_has_one_of_a_few_reasons() {
+        for (signal, expected) in [
+            (libc::SIGXCPU, "time"),
+            (libc::SIGABRT, "abort"),
+            (libc::SIGKILL, "kill"),
+            (libc::SIGSEGV, "crash"),
+            (libc::SIGSYS, "crash"),
+        ] {
+            assert_eq!(reason(ExitStatus::from_raw(signal)), expected, "{signal}");
+        }
+        assert_eq!(reason(ExitStatus::from_raw(3 << 8)), "exit");
+    }
 }

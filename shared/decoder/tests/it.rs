@@ -1,17 +1,19 @@
 //! Decoders that misbehave ([`probe`]), and what their parent makes of it.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread::{park_timeout, spawn};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use decoder::{Failure, Leash, Order, Outcome, Pool, Refusal, Work};
+use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Metadata, Recorder, SharedString, Unit};
 
 #[allow(dead_code, reason = "the program of an example")]
 #[path = "../examples/probe.rs"]
@@ -221,6 +223,59 @@ fn a_decoder_that_computes_too_long_is_ended() {
     for _ in 0..3 {
         assert!(run(&pool, "me", Compute(600)).expect("is done").is_ok());
     }
+}
+
+/// Counters by their reason.
+#[derive(Default)]
+struct Counted(Mutex<BTreeMap<String, Arc<AtomicU64>>>);
+
+impl Counted {
+    fn values(&self) -> Vec<(String, u64)> {
+        let counters = self.0.lock().expect("nothing panics");
+        counters.iter().map(|(reason, count)| (reason.clone(), count.load(Ordering::Relaxed))).collect()
+    }
+}
+
+impl Recorder for Counted {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        assert_eq!(key.name(), "canvas_decoder_deaths_total");
+        let reason = key.labels().map(Label::value).collect();
+        Counter::from_arc(self.0.lock().expect("nothing panics").entry(reason).or_default().clone())
+    }
+
+    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::noop()
+    }
+
+    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::noop()
+    }
+}
+
+#[test]
+fn decoders_that_die_at_work_are_counted_by_their_reason() {
+    let counted = Counted::default();
+    metrics::with_local_recorder(&counted, || {
+        let pool = pool();
+        let _ = (run(&pool, "me", Abort), run(&pool, "me", Exit), run(&pool, "me", Babble), run(&pool, "me", Panic));
+        let _ = run(&pool, "me", Spin);
+        let order = Order::new("me", Id(1000), Vec::new());
+        let progress = order.progress.clone();
+        let killer = spawn(move || kill(reported(&progress, 0), libc::SIGILL));
+        assert!(pool.run(&order, 0, &Leash::default()).0.is_ok(), "the second one lives");
+        killer.join().expect("kills it");
+        // What was refused or canceled is no death.
+        let _ = run(&pool, "me", Refuse(Refusal::Input("truncated".into())));
+        let leash = Leash::default();
+        leash.cancel();
+        let _ = pool.run(&Order::new("me", Echo, Vec::new()), 0, &leash);
+    });
+    let expected = [("abort", 2), ("crash", 1), ("exit", 2), ("kill", 2), ("panic", 1), ("time", 1)];
+    assert_eq!(counted.values(), expected.map(|(reason, count)| (reason.to_owned(), count)));
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use e2e::api::text;
 use e2e::{Part, Stack, User, images};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use serde_json::{Value, json};
 use testkit::{Answer, wait_for};
 
@@ -83,6 +85,26 @@ async fn an_account_has_a_cap_on_imports_under_way() {
     };
     tokio::join!(send(&user, &requests[0]), send(&user, &requests[1]), refused);
     send(&user, &third).await;
+}
+
+#[tokio::test]
+async fn starts_at_the_same_moment_do_not_exceed_the_cap_together() {
+    // Nobody works: what is accepted stays unfinished. Forty imports at once are more than the burst of a token.
+    let stack = &Stack::builder().env("CANVAS_RATE_PER_MINUTE", 0).shared().await;
+    /// The cap on unfinished imports of an account (docs/reference/imports.md#concurrent-imports).
+    const MOST: i64 = 20;
+    let user = stack.user().await;
+    let canvas = canvas(&user).await;
+    let accepted = async || stack.count_of("SELECT count(*) FROM imports WHERE account_uid = $1", &user.uid).await;
+    let requests: Vec<Value> = (0..2 * MOST).map(|_| image_request(&canvas, "https://example.com/a.png")).collect();
+    let mut sent: FuturesUnordered<_> =
+        requests.iter().map(async |request| user.send("/images/import", request).await).collect();
+    // Those beyond the cap are answered at once, the others wait.
+    for _ in 0..MOST {
+        sent.next().await.expect("is answered").expect_error(429, "rate_limited", &[]);
+    }
+    wait_for("the others", e2e::PATIENCE, async || (accepted().await == MOST).then_some(())).await;
+    assert_eq!(sent.len(), MOST as usize);
 }
 
 #[tokio::test]

@@ -86,15 +86,19 @@ impl BodyMemory {
 
     /// Waits for the memory that parsing `text` takes; 413 when one account may not hold so much.
     pub async fn parse(&mut self, text: &[u8]) -> Result<()> {
-        let Weight { value, parsing } = weigh(text);
+        let Weight { value, parsing } = self.work_on(text.len(), || weigh(text)).await?;
         self.take(COPIES * value + parsing, WAIT_MAX).await
     }
 
     /// Does work on the value of the text; when that is large, within the share of its account. What counts is the memory that it takes:
     /// a short text of many small values is more work than a long one.
-    pub(super) async fn work<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
+    pub async fn work<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
+        self.work_on(self.bytes as usize, work).await
+    }
+
+    async fn work_on<T>(&self, bytes: usize, work: impl FnOnce() -> T) -> Result<T> {
         match &self.large_work {
-            Some((share, charges)) => admission::work(share, charges, &self.key, self.bytes as usize, work).await,
+            Some((share, charges)) => admission::work(share, charges, &self.key, bytes, work).await,
             None => Ok(work()),
         }
     }

@@ -23,6 +23,7 @@ use sha2::{Digest as _, Sha256};
 
 use self::answers::Answers;
 use self::forms::{Forms, component, either};
+use crate::compression::Unchanging;
 use crate::reply;
 
 const GUIDE: &str = include_str!("guide.md");
@@ -276,7 +277,8 @@ pub async fn serve(Extension(Served { text, etag }): Extension<Served>, headers:
     if is_known {
         return (StatusCode::NOT_MODIFIED, kept).into_response();
     }
-    ([(CONTENT_TYPE, HeaderValue::from_static("text/markdown; charset=utf-8"))], kept, text).into_response()
+    let markdown = [(CONTENT_TYPE, HeaderValue::from_static("text/markdown; charset=utf-8"))];
+    (Unchanging::named("digest.md"), markdown, kept, text).into_response()
 }
 
 #[cfg(test)]

@@ -32,7 +32,6 @@ use crate::observe::Trace;
 use crate::openapi::errors::WriteErrors;
 use crate::place::{TargetPlace, destination, with_destination};
 use crate::problem::{Result, combine_violations};
-use crate::rates::require_cpu;
 use crate::start::{start, start_request, terms_of, webhook_of, with_cap};
 use crate::state::App;
 
@@ -92,9 +91,6 @@ pub async fn run(
     let action = action_of(&params);
     let check = |request: RunRequest| request.check(&app.guard, &caller.account, action.as_ref().ok());
     let (request, action) = combine_violations(body.checked(check).await, action)?;
-    if !request.terms.is_dry_run() {
-        require_cpu(&app, &caller.account).await?;
-    }
     start(&app, &caller, request.start(&caller, action, prefer::lenient(&headers), trace)).await
 }
 
@@ -191,6 +187,10 @@ impl Checked {
 }
 
 impl Work for Run {
+    fn is_free(&self) -> bool {
+        true
+    }
+
     fn destination(&self) -> &Destination {
         &self.destination
     }

@@ -87,7 +87,7 @@ pub async fn content(
         Some(_) => asset.into_image().ok_or_else(|| Problem::unprocessable("w", "the video has no poster"))?,
         None => asset,
     };
-    let mut response = image::serve(&app, &asset, width, MAX_AGE_SECONDS, &selection, trace).await?;
+    let mut response = image::serve(&app, &asset, width, MAX_AGE_SECONDS, &selection, trace, &caller.place).await?;
     // A browser that is used with another token asks again.
     response.headers_mut().append(VARY, HeaderValue::from_static("Authorization"));
     Ok(response)

@@ -11,6 +11,7 @@ use utoipa::openapi::extensions::ExtensionsBuilder;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
+use crate::admission::InProgress;
 use crate::observe::Trace;
 use crate::problem::{Problem, Result};
 use crate::rendition::{Rendition, WAIT, rendition};
@@ -59,10 +60,11 @@ pub async fn serve(
     max_age: u64,
     selection: &Selection<'_>,
     trace: Trace,
+    place: &InProgress,
 ) -> Result {
     let rendition = match width {
         None => None,
-        Some(width) => Some(rendition(app, (asset.blob_key, width), &asset.owner, trace, WAIT).await?),
+        Some(width) => Some(rendition(app, (asset.blob_key, width), &asset.owner, trace, WAIT, place).await?),
     };
     let (key, sha256, media_type) = match &rendition {
         None => (asset.blob_key, &asset.sha256, &asset.mime_type),

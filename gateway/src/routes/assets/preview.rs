@@ -6,9 +6,12 @@ use axum::extract::{OriginalUri, State};
 use db::assets::Content;
 use http::{HeaderMap, Method};
 use serde::Deserialize;
+use service::shares::Key;
 use utoipa::IntoParams;
 
 use super::image::{self, RenditionWidth};
+use crate::address::ClientAddress;
+use crate::admission::{InProgress, admitted};
 use crate::extract::query::QueryReader;
 use crate::observe::Trace;
 use crate::openapi::Binary;
@@ -53,6 +56,7 @@ pub struct PreviewQuery {
 pub async fn preview(
     State(app): State<App>,
     Extension(trace): Extension<Trace>,
+    Extension(address): Extension<ClientAddress>,
     OriginalUri(uri): OriginalUri,
     method: Method,
     headers: HeaderMap,
@@ -67,9 +71,9 @@ pub async fn preview(
         return Err(Problem::Unauthorized);
     };
     let width = w.map(u32::from);
-    let (asset, max_age) = open(&app, Opens::Image, token).await?;
+    let (asset, max_age, place) = open(&app, Opens::Image, token, address).await?;
     let asset = asset.into_image().ok_or(Problem::NotFound("preview"))?;
-    image::serve(&app, &asset, width, max_age, &selection, trace).await
+    image::serve(&app, &asset, width, max_age, &selection, trace, &place).await
 }
 
 /// Play a video by its URL
@@ -95,6 +99,7 @@ pub async fn preview(
 pub async fn video(
     State(app): State<App>,
     Extension(trace): Extension<Trace>,
+    Extension(address): Extension<ClientAddress>,
     OriginalUri(uri): OriginalUri,
     method: Method,
     headers: HeaderMap,
@@ -104,14 +109,16 @@ pub async fn video(
     let selection = query.take(Selection::from_headers(&method, &headers));
     query.finish()?;
     let (Some(token), Some(selection)) = (token, selection) else { return Err(Problem::Unauthorized) };
-    let (asset, max_age) = open(&app, Opens::Video, token).await?;
-    image::serve(&app, &asset, None, max_age, &selection, trace).await
+    let (asset, max_age, place) = open(&app, Opens::Video, token, address).await?;
+    image::serve(&app, &asset, None, max_age, &selection, trace, &place).await
 }
 
-/// What a token opens, and for how many seconds it may be cached.
-async fn open(app: &App, opens: Opens, token: &str) -> Result<(Content, u64)> {
+/// What a token opens, for how many seconds it may be cached, and a place among the requests in progress: that of the address, because
+/// whoever holds a URL is nobody to its owner.
+async fn open(app: &App, opens: Opens, token: &str, address: ClientAddress) -> Result<(Content, u64, InProgress)> {
     let opened = app.previews.open(opens, &app.keys, token, service::clock::now()).ok_or(Problem::Unauthorized)?;
+    let place = InProgress::new(admitted(&app.requests, &Key::Address(address.into()), 1).await?);
     let asset = db::assets::content(&mut *app.connection().await?, &opened.asset, None).await?;
     let asset = asset.filter(|asset| asset.preview_epoch == opened.epoch).ok_or(Problem::NotFound("asset"))?;
-    Ok((asset, opened.remaining.min(AGE_MAX_SECONDS)))
+    Ok((asset, opened.remaining.min(AGE_MAX_SECONDS), place))
 }

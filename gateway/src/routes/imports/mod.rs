@@ -61,8 +61,8 @@ async fn answer<G>(caller: &Caller<G>, start: &Start<'_>) -> Result<Answer> {
 async fn outcome<G>(caller: &Caller<G>, start: &Start<'_>) -> Result<Answer> {
     let app = start.app;
     let deadline = Instant::now() + WAIT;
-    require_cpu(app, &caller.account).await?;
-    let (id, replayed) = caller.run(app, start).await?;
+    let has_cpu = require_cpu(app, &caller.account).await;
+    let (id, replayed) = caller.run_if(has_cpu, app, start).await?;
     if !replayed {
         app.waker.wake(Queue::Import, id);
     }
@@ -145,9 +145,11 @@ impl Command for Start<'_> {
 
 impl Start<'_> {
     /// Rejects an account that has as many active imports as it may have (docs/reference/imports.md#concurrent-imports). Imports
-    /// are not jobs and are counted separately. Nothing is locked: concurrent starts may exceed the cap together.
+    /// are not jobs and are counted separately. The account is locked until the transaction ends, so that concurrent starts do not
+    /// exceed the cap together.
     async fn require_room(&self, conn: &mut PgConnection) -> app::Result<()> {
         let cap = i64::from(self.app.config.active_imports);
+        db::accounts::lock(conn, &self.caller.account).await?;
         match db::imports::count_pending(conn, &self.caller.account, cap).await? < cap {
             true => Ok(()),
             false => Err(app::Error::TooMuchWork(format!("an account has at most {cap} active imports"))),

@@ -50,6 +50,12 @@ pub struct JobSettings<'a> {
 
 /// The parts of a start that differ between kinds of work.
 pub trait Work: Send + Sync {
+    /// Returns `true` if the work costs no credit, so that its processor time is limited instead
+    /// (docs/reference/conventions.md#processor-time-of-free-work).
+    fn is_free(&self) -> bool {
+        false
+    }
+
     /// Where the results go.
     fn destination(&self) -> &Destination;
 

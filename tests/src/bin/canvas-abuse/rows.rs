@@ -94,7 +94,7 @@ const SMALL_QUOTA: &[(&str, &str)] = &[("CANVAS_ACCOUNT_STORAGE_MAX", stock::QUO
 const PROXY: &[(&str, &str)] = &[("CANVAS_TRUSTED_PROXIES", "127.0.1.1/32")];
 
 /// Every attack.
-pub static ROWS: [Row; 42] = [
+pub static ROWS: [Row; 43] = [
     Row::new(1, "distinct methods of 30 KB", |s, _| Box::pin(gate::methods(s)), &[400, 405], &[405]),
     Row::new(2, "10020 silent sockets of one address", |s, _| Box::pin(gate::silent_address(s)), &[503], &[]),
     Row::new(3, "10020 silent sockets of 40 addresses", |s, _| Box::pin(gate::silent_addresses(s)), &[503], &[]),
@@ -412,6 +412,7 @@ pub static ROWS: [Row; 42] = [
             &[200],
         )
     },
+    Row::new(43, "the contract document without a credential", |s, _| Box::pin(documents::contract(s)), &[200], &[200]),
 ];
 
 #[cfg(test)]

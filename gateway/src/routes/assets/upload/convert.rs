@@ -8,11 +8,11 @@ use blob::BlobKey;
 use db::blobs::PutFile;
 use db::renditions::CONVERTED;
 use domain::asset::{OriginalReason, UploadMetadata};
-use domain::id::AccountUid;
 use futures_util::StreamExt;
 
 use super::as_stored;
 use super::receive::{AVIF, Found, Head, Stored};
+use crate::extract::caller::{Caller, UploadAsset};
 use crate::observe::Trace;
 use crate::problem::{Problem, Result};
 use crate::rendition::{Rendition, rendition};
@@ -26,7 +26,7 @@ const HEAD_BYTES: u64 = 1024 * 1024;
 /// The image that a stored AVIF becomes. The same upload, sent again after a 503, finds what was made in the meantime.
 pub async fn convert(
     app: &App,
-    account: &AccountUid,
+    caller: &Caller<UploadAsset>,
     upload: PutFile,
     rule: UploadMetadata,
     trace: Trace,
@@ -35,7 +35,7 @@ pub async fn convert(
     let adopted = db::blobs::adopt(&mut transaction, upload.key, &upload.sha256, upload.bytes).await?;
     db::pool::commit(transaction).await?;
     let source = adopted.ok_or_else(|| Problem::internal("an upload was swept before it was converted"))?;
-    let (key, sha256) = match rendition(app, (source, CONVERTED), account, trace, WAIT).await? {
+    let (key, sha256) = match rendition(app, (source, CONVERTED), &caller.account, trace, WAIT, &caller.place).await? {
         Rendition::Ready { key, sha256, .. } => (key, sha256),
         Rendition::Undecodable => return Err(Problem::unprocessable("body", "the image is damaged or cannot be read")),
         Rendition::GivenUp => return Err(Problem::unprocessable("body", "the image could not be converted")),

@@ -147,7 +147,7 @@ pub async fn upload(
     let (stored, name) = match received {
         Received::Image(stored) => (stored, name),
         Received::Avif(upload) => {
-            let stored = convert(&app, &caller.account, upload, rule, trace).await?;
+            let stored = convert(&app, &caller, upload, rule, trace).await?;
             let name = name.map(|name| converted_name(&name, &stored.header));
             (stored, name)
         }

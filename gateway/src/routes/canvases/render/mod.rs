@@ -91,7 +91,7 @@ pub async fn render(
     let mut response = match form {
         Form::Svg => drawn.document.into_response(),
         Form::Png => {
-            let object = png::render(&app, &on.caller.account, &drawn.document, trace).await?;
+            let object = png::render(&app, &on.caller, &drawn.document, trace).await?;
             let mut response = Body::from_stream(object.stream).into_response();
             response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(object.size));
             response

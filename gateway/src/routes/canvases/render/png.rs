@@ -8,11 +8,12 @@
 use blob::{BlobKey, Object};
 use bytes::Bytes;
 use db::blobs::Staged;
-use domain::id::AccountUid;
 use domain::limits::RENDER_SIDE_MAX;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use super::Render;
+use crate::extract::caller::Caller;
 use crate::observe::Trace;
 use crate::problem::{Problem, Result};
 use crate::rendition::{Rendition, WAIT, rendition};
@@ -22,9 +23,9 @@ use crate::state::App;
 const PUTS_MAX: usize = 3;
 
 /// The PNG of a document, as a stream; 503 when it is not ready in time.
-pub async fn render(app: &App, caller: &AccountUid, document: &Bytes, trace: Trace) -> Result<Object> {
+pub async fn render(app: &App, caller: &Caller<Render>, document: &Bytes, trace: Trace) -> Result<Object> {
     let source = store(app, document).await?;
-    match rendition(app, (source, RENDER_SIDE_MAX), caller, trace, WAIT).await? {
+    match rendition(app, (source, RENDER_SIDE_MAX), &caller.account, trace, WAIT, &caller.place).await? {
         Rendition::Ready { key, .. } => Ok(app.blobs.stream(BlobKey(key), None).await?),
         // The gateway drew the document, so that a failure is never the client's fault.
         Rendition::Undecodable | Rendition::GivenUp => Err(Problem::internal("a render could not be rasterized")),

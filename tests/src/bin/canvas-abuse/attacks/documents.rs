@@ -8,7 +8,7 @@ use e2e::{API_ROOT, Part, User};
 
 use super::large_nodes;
 use crate::processor::seconds;
-use crate::scene::{Scene, address, crowd};
+use crate::scene::{Pace, Scene, address, crowd};
 use crate::wire::{Line, Outcome, Wire, get};
 
 /// Nodes of a large canvas in one batch of less than 16 MiB, and batches of it: 58 MB in all.
@@ -53,6 +53,24 @@ pub async fn compressed(scene: &Scene) {
     let used = milliseconds().saturating_sub(began.into_inner());
     let answers = scene.count(200).max(1);
     scene.note(format!("{answers} reads, {:.0} ms of the gateway's processors for each", used as f64 / answers as f64));
+}
+
+/// Readers without a credential of the longest text that needs none, 300 a second of one address.
+pub async fn contract(scene: &Scene) {
+    let request = format!("GET {API_ROOT}/openapi.json HTTP/1.1\r\nhost: abuse\r\naccept-encoding: gzip\r\n\r\n");
+    let before = seconds(&scene.stack, Part::GATEWAY);
+    let attack = crowd(30, async |_| {
+        let (mut line, mut pace) = (Line::new(address(0), scene.gateway()), Pace::new(10.0));
+        loop {
+            pace.wait().await;
+            scene.saw(line.ask(request.as_bytes()).await);
+        }
+    });
+    scene.during(attack).await;
+    let used = (seconds(&scene.stack, Part::GATEWAY) - before) * 1000.0;
+    let answers = scene.count(200).max(1);
+    scene
+        .note(format!("{answers} reads, at most {:.1} ms of the gateway's processors for each", used / answers as f64));
 }
 
 /// Readers of 20 large canvases in turn, which do not fit into the cache.
