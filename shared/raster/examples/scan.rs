@@ -3,6 +3,7 @@
 //! Prints microseconds (best of 20) for files of 12 megapixels without private metadata, in pieces of 64 KiB: the header alone, all
 //! readers together, and a copy of the bytes, as the least that any upload costs.
 
+#[allow(dead_code, reason = "other examples use the rest")]
 mod subjects;
 
 use std::hint::black_box;
