@@ -38,10 +38,15 @@ pub fn decode(data: &[u8]) {
     }
 }
 
-/// AVIF: one header however much of the file there is, or an error. It is not converted: rav1d aborts on some damaged files, which only
+/// AVIF and HEIF: one header however much of the file there is, or an error. It is not converted: rav1d aborts on some damaged files, which only
 /// decoders may.
 pub fn avif(data: &[u8]) {
+    let any_codec = raster::avif::probe_heif(data);
+    if let Ok(header) = &any_codec {
+        assert!(raster::avif::xmp_of_heif(data, header).is_none_or(|packet| packet.len() <= data.len()));
+    }
     let Ok(header) = raster::avif::probe(data) else { return };
+    assert_eq!(any_codec.map(|header| header.pixels()), Ok(header.size.pixels()), "the same image");
     assert_eq!(raster::avif::probe(&[data, data].concat()).as_ref(), Ok(&header), "what follows does not matter");
     assert!(raster::avif::xmp(data, &header).is_none_or(|packet| packet.len() <= data.len()));
 }

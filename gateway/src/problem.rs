@@ -69,6 +69,8 @@ pub enum Problem {
     RangeNotSatisfiable(u64),
     /// Input that disagrees with what is stored.
     Unprocessable(Vec<Violation>),
+    /// What the request names has a known format that is not accepted, with what can be done.
+    UnsupportedContent(Violation, Box<ErrorDetails>),
     /// The storage of the account that would own what is added has no room.
     StorageFull {
         /// The member of the request that names where it goes.
@@ -234,6 +236,11 @@ impl Problem {
                 fields,
                 None,
             ),
+            Problem::UnsupportedContent(violation, details) => {
+                let fields = vec![violation];
+                let message = summary("the request cannot be processed", &fields);
+                (StatusCode::UNPROCESSABLE_ENTITY, Code::UnprocessableEntity, message, fields, Some(details))
+            }
             Problem::StorageFull { field, own } => {
                 let (full, remedies) = match own {
                     Some((bytes, max)) => {
@@ -278,6 +285,13 @@ impl Problem {
             ),
         }
     }
+}
+
+/// What the owner of a HEIC can do.
+pub fn heic_details() -> Box<ErrorDetails> {
+    let remedy = "Convert it to JPEG first, on a Mac with `sips -s format jpeg IN.heic --out OUT.jpg`, elsewhere with \
+                  `heif-dec IN.heic OUT.jpg` of libheif. The console does so where the browser can.";
+    Box::new(ErrorDetails { format: Some("heic".into()), remedy: Some(remedy.into()), ..ErrorDetails::default() })
 }
 
 /// `text`, and the first violation as an example, so that the message alone is useful.

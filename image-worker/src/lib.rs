@@ -23,11 +23,13 @@ pub mod sweep;
 
 use std::process::ExitCode;
 
+use decoder::Program;
 use domain::limits::UPLOAD_MAX;
 use domain::message::Queue;
 use service::config::{Config, Part};
 use service::shares::Shares;
 use taskqueue::{BootError, RunnerOptions};
+use worker::Worker;
 use worker::generation::{Generator, RUN_LIMIT};
 
 use jobs::generation::Images;
@@ -69,8 +71,13 @@ pub fn main() -> ExitCode {
 ///
 /// [`BootError`] if it cannot start.
 async fn run(config: Config) -> Result<ExitCode, BootError> {
+    let heif = config.heif_command.as_ref().map(|path| Program::new(decoder::this_program(), path));
+    if let Some(program) = &heif {
+        program.check().map_err(|error| BootError::Setting(format!("CANVAS_HEIF_COMMAND: {error}").into()))?;
+    }
     let setup = worker::setup(&config)?;
     let (process, worker) = worker::start(NAME, config).await?;
+    let worker = Worker { heif, ..worker };
     let config = process.config();
     let sweeper = Sweeper {
         pool: worker.pool.clone(),

@@ -33,7 +33,7 @@ const SOUND: [(&str, &str); 8] = [
 ];
 
 /// A wrong value of each variable. It stops every process, whether or not the process itself has a use for it.
-const WRONG: [(&str, &str); 66] = [
+const WRONG: [(&str, &str); 67] = [
     ("CANVAS_DATABASE_URL", ""),
     ("CANVAS_DATABASE_URL", "mysql://user:hunter2@localhost"),
     ("CANVAS_DATABASE_PASSWORDS", "gateway:hunter2,admin:hunter2"),
@@ -98,6 +98,7 @@ const WRONG: [(&str, &str); 66] = [
     ("CANVAS_FAILPOINTS", "task.claimed=explode"),
     ("CANVAS_LEGACY_CAMPAIGNS", "yes"),
     ("CANVAS_ORIGIN_MARKS", "1"),
+    ("CANVAS_HEIF_COMMAND", "heif-dec"),
     ("CANVAS_LOG", "db=hunter2"),
     ("CANVAS_DATABASE_URL", "postgres://a:hunter2@h/db?sslmode=maybe"),
     ("CANVAS_AMQP_URL", "amqp://a:hunter2@h/v?heartbeat=often"),
@@ -254,5 +255,12 @@ async fn an_address_that_is_taken_is_reported_by_its_variable() {
 async fn a_directory_for_blobs_that_cannot_be_made_is_reported_by_its_variable() {
     for kind in STORING {
         assert_refused(kind, "CANVAS_BLOB_URL", &[("CANVAS_BLOB_URL", "file:///dev/null/blobs")]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_decoder_that_is_not_there_is_reported_by_its_variable() {
+    for path in ["/nowhere/hunter2", "/dev/null"] {
+        assert_refused(Kind::ImageWorker, "CANVAS_HEIF_COMMAND", &[("CANVAS_HEIF_COMMAND", path)]).await;
     }
 }

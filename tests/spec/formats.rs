@@ -127,6 +127,48 @@ async fn heic_is_refused_with_a_remedy() {
 }
 
 #[tokio::test]
+async fn heic_is_converted_where_the_operator_has_set_a_decoder() {
+    let stack = Stack::builder().image_workers(1).env("CANVAS_HEIF_COMMAND", images::heif_command()).start().await;
+    let user = stack.user().await;
+    let put = async |media_type: &str, file: Vec<u8>| {
+        user.post("/assets").header("x-service-file-name", "IMG_1.HEIC").body(media_type, file).await
+    };
+    let file = images::heic(40, 24, &images::png(40, 24));
+    for media_type in ["image/heic", "image/heif", "application/octet-stream"] {
+        let made = put(media_type, file.clone()).await.expect(201).json();
+        let asset = &made["asset"];
+        assert_eq!((text(asset, "/mimeType"), text(asset, "/name")), ("image/jpeg", "IMG_1.jpg"));
+        assert_eq!((&asset["width"], &asset["height"]), (&json!(40), &json!(24)));
+        assert_eq!(asset["original"], json!({"mimeType": "image/heic", "bytes": file.len(), "reason": "converted"}));
+        assert_eq!(images::size(&content(&user, asset, "").await.expect(200).body), (40, 24));
+        let original = content(&user, asset, "?original=true").await.expect(200);
+        assert_eq!((original.header("content-type"), original.body == file), (Some("image/heic"), true));
+    }
+    let transparent = images::heic(40, 24, &images::transparent_png(40, 24));
+    let made = put("image/heic", transparent.clone()).await.expect(201).json();
+    assert_eq!((text(&made, "/asset/mimeType"), text(&made, "/asset/name")), ("image/png", "IMG_1.png"));
+    let stripped = user.post("/assets?metadata=strip").body("image/heic", transparent).await.expect(201).json();
+    assert!(stripped["asset"].get("original").is_none(), "{stripped}");
+    let png = images::png(40, 24);
+    for (bytes, what) in [
+        (images::heic(30_001, 1, &png), "too long a side"),
+        (images::heic(10_001, 10_000, &png), "too many pixels"),
+        (images::heic(0, 24, &png), "no pixels"),
+        (images::heic(40, 23, &png), "more pixels than it declares"),
+        (images::heic(40, 24, &png[..60]), "a part of the result"),
+        (images::heic(40, 24, b""), "no result"),
+        (images::heic(40, 24, &images::jpeg(40, 24)), "a result of another format"),
+        (file[..40].to_vec(), "a part of the header"),
+    ] {
+        let refused = put("image/heic", bytes).await;
+        assert_eq!(refused.status, 422, "{what}: {refused}");
+        refused.expect_error(422, "unprocessable_entity", &["body"]);
+    }
+    put("image/heic", avif(avif::TURNED)).await.expect_error(415, "unsupported_media_type", &[]);
+    put("image/avif", file).await.expect_error(415, "unsupported_media_type", &[]);
+}
+
+#[tokio::test]
 async fn an_image_of_several_frames_says_so() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;

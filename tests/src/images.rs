@@ -192,6 +192,22 @@ pub fn avif(file: &[u8]) -> Vec<u8> {
     [file, b"\0\0\0\x10free", &unique().to_be_bytes()].concat()
 }
 
+/// A file that declares itself as a HEIC image of this size, stored as displayed, for [`heif_command`]: its data is a PNG.
+pub fn heic(width: u32, height: u32, png: &[u8]) -> Vec<u8> {
+    let boxed =
+        |kind: &[u8; 4], content: &[u8]| [&(content.len() as u32 + 8).to_be_bytes()[..], kind, content].concat();
+    let size = boxed(b"ispe", &[[0; 4], width.to_be_bytes(), height.to_be_bytes()].concat());
+    let associations = boxed(b"ipma", &[0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 1, 1]);
+    let properties = boxed(b"iprp", &[boxed(b"ipco", &size), associations].concat());
+    let meta = [vec![0; 4], boxed(b"pitm", &[0, 0, 0, 0, 0, 1]), properties].concat();
+    [boxed(b"ftyp", b"heic\0\0\0\0mif1"), boxed(b"meta", &meta), boxed(b"mdat", png)].concat()
+}
+
+/// A program for `CANVAS_HEIF_COMMAND` that decodes files of [`heic`].
+pub fn heif_command() -> &'static str {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/lib/heif-dec")
+}
+
 /// A GIF of one pixel with this many frames.
 pub fn animated_gif(frames: usize) -> Vec<u8> {
     let head = b"GIF89a\x01\0\x01\0\x80\0\0\xff\xff\xff\0\0\0";
@@ -200,8 +216,10 @@ pub fn animated_gif(frames: usize) -> Vec<u8> {
     [head, comment.as_slice(), &frame.repeat(frames), b";"].concat()
 }
 
-/// AVIF files of 40 × 24 pixels.
+/// AVIF files, of 40 × 24 pixels if nothing else is said.
 pub mod avif {
+    /// Of 320 × 240 pixels.
+    pub const LARGE: &[u8] = include_bytes!("../../shared/raster/src/avif/tests/large.avif");
     /// To be turned to 24 × 40 pixels.
     pub const TURNED: &[u8] = include_bytes!("../../shared/raster/src/avif/tests/orient6.avif");
     /// With an alpha channel.

@@ -1,18 +1,17 @@
-/** HEIC files, which the service does not take. Browsers that show them can convert them. */
-import { Problem } from "./errors.ts";
+/** HEIC files, which the service takes only where the operator has set a decoder. Browsers that show them can convert them. */
 
 const NAME = /\.hei[cf]$/i;
 
 /** Some systems give these files no type. */
 export const isHeic = ({ type, name }: File): boolean => type === "image/heic" || type === "image/heif" || (type === "" && NAME.test(name));
 
-/** The image as a JPEG, if the browser can read it. */
-export async function jpegOf(file: File): Promise<File> {
+/** The image as a JPEG, or as it is where the browser cannot read it: then the service converts it, or says what can be done. */
+export async function jpegOrHeic(file: File): Promise<File> {
   let bitmap: ImageBitmap;
   try {
     bitmap = await createImageBitmap(file);
   } catch {
-    throw new Problem(415, "This browser cannot read HEIC. Convert the file to JPEG first.");
+    return new File([file], file.name, { type: "image/heic" });
   }
   try {
     const canvas = new OffscreenCanvas(bitmap.width, bitmap.height);

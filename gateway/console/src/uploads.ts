@@ -6,7 +6,7 @@
 import { CONTRACT, served } from "./api.ts";
 import { type Asset, removedOf } from "./assets.ts";
 import { Problem, problemOf } from "./errors.ts";
-import { isHeic, jpegOf } from "./heic.ts";
+import { isHeic, jpegOrHeic } from "./heic.ts";
 import { backoff } from "./stream.ts";
 
 export interface Upload {
@@ -135,8 +135,8 @@ export class Uploads {
     for (let attempt = 0; !this.#ended.signal.aborted; attempt += 1) {
       try {
         // Converted once, so that another attempt sends the same bytes.
-        if (isHeic(file)) {
-          file = await jpegOf(file);
+        if (isHeic(file) && attempt === 0) {
+          file = await jpegOrHeic(file);
           this.#update(upload.key, { file });
         }
         const stored = await this.#send({ ...upload, file });

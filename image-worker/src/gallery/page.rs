@@ -291,18 +291,24 @@ impl<'a> Walk<'a> {
         let link = open.link.filter(|_| region != Region::Aside).map(str::to_owned);
         // Of the first `img` only, as in the standard: else many would share many sources.
         let picture = open.picture.filter(|picture| self.images.insert(picture.id()));
-        let sources = picture.into_iter().flat_map(|picture| picture.children()).map(|node| node.value());
-        let sources = sources.filter(|source| source.name() == "source" && is_supported(source));
-        let mut candidates: Vec<(String, u32)> = sources.chain([element]).flat_map(sets).collect();
-        candidates.sort_by_key(|(_, size)| std::cmp::Reverse(*size));
+        let sources = || {
+            let nodes = picture.into_iter().flat_map(|picture| picture.children()).map(|node| node.value());
+            nodes.filter(|source| source.name() == "source")
+        };
+        let largest_first = |sources: &mut dyn Iterator<Item = &'a Element>| {
+            let mut candidates: Vec<(String, u32)> = sources.flat_map(sets).collect();
+            candidates.sort_by_key(|(_, size)| std::cmp::Reverse(*size));
+            candidates.into_iter().map(|(file, _)| file)
+        };
+        let candidates = largest_first(&mut sources().filter(|source| is_kept(source)).chain([element]));
         let lazy = rules::LAZY.iter().filter_map(|name| file(name));
         let is_other = |name: &str| {
             rules::names_a_file(name) && ![&rules::ZOOM[..], &rules::LAZY].iter().any(|known| known.contains(&name))
         };
         let other = element.attributes().filter(|(name, value)| is_other(name) && rules::is_image_file(value));
-        let files = zoom
+        let mut files = zoom
             .chain(link)
-            .chain(candidates.into_iter().map(|(file, _)| file))
+            .chain(candidates)
             .chain(lazy)
             .chain(other.map(|(_, value)| value.to_owned()))
             .filter(|file| !file.contains("{width}"))
@@ -310,6 +316,9 @@ impl<'a> Walk<'a> {
             .collect::<Vec<_>>();
         let src = element.get("src").filter(|src| !src.trim().is_empty() && !src.starts_with("data:"));
         let src = src.filter(|src| !src.contains("{width}")).map(str::to_owned);
+        if files.is_empty() && src.is_none() {
+            files.extend(largest_first(&mut sources().filter(|source| is_converted(source))).take(FILES_MAX));
+        }
         if (!files.is_empty() || src.is_some()) && self.finds.images.len() < IMAGES_MAX {
             let is_tiny = files.is_empty() && is_tiny(element);
             self.finds.images.push(PageImage { files, src, region, is_tiny });
@@ -358,10 +367,15 @@ fn is_file(value: &str) -> bool {
     !value.starts_with("data:") && (value.contains('/') || rules::is_image_file(value))
 }
 
-/// Returns `true` if the files of a `<source>` can be imported.
-fn is_supported(source: &Element) -> bool {
+/// Returns `true` if the files of a `<source>` can be stored as they are.
+fn is_kept(source: &Element) -> bool {
     let kind = essence(source.get("type").unwrap_or_default());
     kind.is_empty() || rules::TYPES.contains(&&*kind)
+}
+
+/// Returns `true` if the files of a `<source>` can be imported in another format.
+fn is_converted(source: &Element) -> bool {
+    essence(source.get("type").unwrap_or_default()) == rules::CONVERTED
 }
 
 /// The address in the `background` of a style.

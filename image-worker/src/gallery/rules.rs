@@ -286,11 +286,14 @@ const OTHER_FILES: [&str; 17] = [
     "thumb",
 ];
 
-/// Media types of the files that can be imported, as servers and pages write them.
+/// Media types of the files that can be imported and stored as they are, as servers and pages write them.
 pub const TYPES: [&str; 8] =
     ["image/png", "image/x-png", "image/apng", "image/jpeg", "image/jpg", "image/pjpeg", "image/webp", "image/gif"];
 
-const EXTENSIONS: [&str; 8] = [".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".apng", ".webp", ".gif"];
+/// Media type of files that are converted, which are taken where there is no other.
+pub const CONVERTED: &str = "image/avif";
+
+const EXTENSIONS: [&str; 9] = [".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".apng", ".webp", ".gif", ".avif"];
 
 /// The meaning of an element by its name and by the words that name it.
 pub fn meaning<'a>(element: &'a str, names: impl Iterator<Item = &'a str>) -> Option<Meaning> {

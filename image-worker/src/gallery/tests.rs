@@ -359,3 +359,18 @@ fn a_source_counts_however_its_type_is_written() {
         assert_eq!(chosen(&page, None), [first], "{kind}");
     }
 }
+
+#[test]
+fn a_source_of_avif_counts_where_there_is_no_other_file() {
+    let avif = "<source type='image/avif' srcset='/small.avif 320w, /large.avif 1600w'>";
+    for (rest, expected) in [
+        ("<img alt=shoe>", "/large.avif"),
+        ("<img src='data:image/gif;base64,R0lG'>", "/large.avif"),
+        ("<img src=/shoe.jpg>", "/shoe.jpg"),
+        ("<source type='image/webp' srcset=/shoe.webp><img alt=shoe>", "/shoe.webp"),
+    ] {
+        let html = format!("<div class='product-gallery'><picture>{avif}{rest}</picture></div>");
+        let page = Gallery::parse(&html, &Url::parse(PAGE).expect("a URL"));
+        assert_eq!(chosen(&page, None), [expected], "{rest}");
+    }
+}

@@ -1,6 +1,7 @@
 //! The kinds of tasks, each in four steps: load, run, make durable, return a decision.
 
 mod action;
+mod conversion;
 pub mod generation;
 mod import;
 pub mod recipe;
@@ -35,9 +36,10 @@ impl Tasks {
 }
 
 /// What decoders do for this worker alone.
-pub fn decoder_kinds() -> [Kind; 6] {
+pub fn decoder_kinds() -> [Kind; 7] {
     [
         Kind::of::<action::Act>(),
+        Kind::of::<conversion::Convert>(),
         Kind::of::<generation::Draw>(),
         Kind::of::<generation::Lay>(),
         Kind::of::<generation::Prepare>(),

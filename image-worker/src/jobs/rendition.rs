@@ -13,9 +13,7 @@ use bytes::Bytes;
 use db::renditions::{CONVERTED, Rendition, Result as RenditionResult};
 use decoder::{Made, Order, Refusal, Work};
 use domain::message::TaskKind;
-use domain::origin::Origin;
 use futures_util::TryStreamExt;
-use raster::xmp::{self, Properties};
 use raster::{Format, Header, HeaderReader, Progress, avif};
 use serde::{Deserialize, Serialize};
 use service::chain;
@@ -25,6 +23,8 @@ use worker::decode::{header_of_made, refusal};
 use worker::files::{Content, PUTS_MAX};
 use worker::marks::marked;
 use worker::{Error, Worker};
+
+use super::conversion::Foreign;
 
 /// The number of bytes of a source to read first. It covers the header unless long metadata precede
 /// it.
@@ -81,7 +81,7 @@ enum Kind {
     Image(Header),
     Document,
     /// An upload that is converted.
-    Avif(avif::Header),
+    Foreign(Foreign),
 }
 
 impl Source {
@@ -91,7 +91,7 @@ impl Source {
         match &self.kind {
             Kind::Image(header) => self.bytes + raster::rendition_bytes(header, width),
             Kind::Document => self.bytes + raster::document::rasterize_bytes(self.bytes, width),
-            Kind::Avif(header) => self.bytes + header.memory_bytes(),
+            Kind::Foreign(header) => self.bytes + header.memory_bytes(),
         }
     }
 }
@@ -105,10 +105,11 @@ async fn examine(worker: &Worker, key: Uuid) -> Result<Option<Source>, Error> {
     if raster::document::is_document(&head) {
         return Ok(Some(Source { kind: Kind::Document, bytes }));
     }
-    if avif::sniff(&head) == Some(avif::Kind::Avif) {
+    if let Some(kind) = avif::sniff(&head) {
         let Some(head) = worker.part(key, 0..avif::MAX_META_BYTES as u64).await? else { return Ok(None) };
         let head: Vec<Bytes> = head.stream.try_collect().await?;
-        return Ok(avif::probe(&head.concat()).ok().map(|header| Source { kind: Kind::Avif(header), bytes }));
+        let header = Foreign::probe(kind, &head.concat()).ok();
+        return Ok(header.map(|header| Source { kind: Kind::Foreign(header), bytes }));
     }
     let mut reader = HeaderReader::new();
     let mut progress = reader.push(&head);
@@ -130,7 +131,7 @@ async fn compute(worker: &Worker, account: &str, rendition: &Rendition) -> Resul
     let Some(source) = examine(worker, source_key).await? else { return Ok(None) };
     let origin = db::assets::believed_origin(&mut *worker.connection().await?, source_key).await?;
     // A width is that of a copy of what the service keeps, and no width that of a conversion of the rest.
-    if matches!(source.kind, Kind::Avif(_)) != (width == CONVERTED) {
+    if matches!(source.kind, Kind::Foreign(_)) != (width == CONVERTED) {
         return Ok(None);
     }
     // The decoder has a copy of the file.
@@ -140,31 +141,20 @@ async fn compute(worker: &Worker, account: &str, rendition: &Rendition) -> Resul
     let from = match source.kind {
         Kind::Image(_) => Material::Image,
         Kind::Document => Material::Document,
-        Kind::Avif(_) => Material::Avif,
+        Kind::Foreign(header) => return Ok(header.convert(worker, account, memory, file).await?.ok()),
     };
+    let is_image = matches!(from, Material::Image);
     let order = Order::new(account, Reduce { width, from }, vec![file]);
     let made = memory.decode(order, move |files, made| {
         let made = made.into_iter().next().unwrap_or_default();
         let format = header_of_made(&made)?.format;
-        let packet = match source.kind {
-            Kind::Image(_) => marks.packet(origin, &files[0]),
-            Kind::Document => None,
-            Kind::Avif(header) => stated_origin(&files[0], &header),
-        };
+        let packet = is_image.then(|| marks.packet(origin, &files[0])).flatten();
         Ok::<_, Error>((format, Content::new(marked(made, packet.as_deref()))))
     });
     made.await?.ok().transpose()
 }
 
-/// The packet with the origin that the metadata of an AVIF state. It is no mark of the service: the conversion says what the upload
-/// said.
-fn stated_origin(file: &[u8], header: &avif::Header) -> Option<String> {
-    let properties = Properties::parse(&avif::xmp(file, header)?);
-    let origin = Origin::from_file(&properties.digital_source_types)?;
-    Some(xmp::packet(&origin.term.uri(), None))
-}
-
-/// The copy of an image or a document, or the conversion of an upload, as a decoder makes it.
+/// The copy of an image or a document, as a decoder makes it.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Reduce {
     width: u32,
@@ -176,7 +166,6 @@ pub(crate) struct Reduce {
 enum Material {
     Image,
     Document,
-    Avif,
 }
 
 impl Work for Reduce {
@@ -185,7 +174,6 @@ impl Work for Reduce {
     fn run(self, files: &[Bytes], _: &mut dyn FnMut(u32)) -> Made {
         let made = match self.from {
             Material::Image => raster::rendition(&files[0], self.width).map_err(refusal)?,
-            Material::Avif => avif::convert(&files[0]).map_err(refusal)?,
             // A document that cannot be rasterized is an internal error, so it is retried and finally abandoned.
             Material::Document => {
                 let made = raster::document::rasterize(&files[0], self.width);

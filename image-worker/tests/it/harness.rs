@@ -178,6 +178,7 @@ impl Harness {
             windows: WINDOWS,
             upload_metadata: domain::asset::UploadMetadata::Auto,
             worker_silent: Duration::from_secs(15),
+            heif: None,
             marks: worker::marks::OriginMarks(true),
             free_work: service::account::FreeWork::new().0,
         }

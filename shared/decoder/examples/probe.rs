@@ -1,20 +1,22 @@
 //! A decoder whose work does what codecs do when a file takes them over, for the tests (`tests/it.rs`).
 //!
-//! `probe decode` is the decoder. `probe parent` is a process that has one do [`Hang`] and prints its id.
+//! `probe decode` is the decoder. `probe parent` is a process that has one do [`Hang`] and prints its id. `probe program` becomes a
+//! foreign program, and `probe IN OUT` is one, which does what its input says ([`Foreign`]).
 
 use std::env;
 use std::fs::File;
 use std::hint::black_box;
-use std::io::{self, Error};
+use std::io::{self, Error, Read};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixDatagram;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::sync::atomic::Ordering;
 use std::thread::{park, park_timeout, spawn};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use decoder::{COMMAND, Kind, Leash, Made, Order, Pool, Refusal, Work, this_program};
+use decoder::{COMMAND, Kind, Leash, Made, Order, PROGRAM_COMMAND, Pool, Refusal, Work, this_program};
 use serde::{Deserialize, Serialize};
 
 /// Makes copies of the files.
@@ -198,10 +200,9 @@ pub struct Attempt {
     pub descriptor: i32,
 }
 
-impl Work for Attempt {
-    const NAME: &'static str = "attempt";
-
-    fn run(self, _: &[Bytes], _: &mut dyn FnMut(u32)) -> Made {
+impl Attempt {
+    /// The lines, and the number of variables.
+    fn lines(&self) -> (String, String) {
         let mut byte = 0_u8;
         let checked = |result: isize| if result < 0 { Err(Error::last_os_error()) } else { Ok(()) };
         // SAFETY: signal 0 only asks whether a signal could be sent; the byte is valid for writes; a child of this process
@@ -235,8 +236,94 @@ impl Work for Attempt {
             Ok(()) => format!("{name} done\n"),
             Err(error) => format!("{name} {}\n", error.raw_os_error().unwrap_or(-1)),
         };
-        let variables = format!("variables {}\n", env::vars_os().count());
-        Ok(vec![attempts.map(line).concat().into_bytes(), variables.into_bytes()])
+        (attempts.map(line).concat(), format!("variables {}\n", env::vars_os().count()))
+    }
+}
+
+impl Work for Attempt {
+    const NAME: &'static str = "attempt";
+
+    fn run(self, _: &[Bytes], _: &mut dyn FnMut(u32)) -> Made {
+        let (attempts, variables) = self.lines();
+        Ok(vec![attempts.into_bytes(), variables.into_bytes()])
+    }
+}
+
+/// What a foreign program does, as its input in JSON says.
+#[derive(Serialize, Deserialize)]
+pub enum Foreign {
+    /// Writes the path of the output to it, from another thread.
+    Path,
+    /// Writes the output with a number in its name.
+    Numbered,
+    /// Succeeds without an output.
+    Nothing,
+    /// Fails with a message.
+    Fail,
+    Spin,
+    Hang,
+    Allocate(usize),
+    /// Writes an output of this size.
+    Write(u64),
+    /// Writes this many files of this size.
+    Files(usize, u64),
+    /// Tries to reach everything outside, and to put links in the place of the output.
+    Attempt(Attempt),
+}
+
+impl Foreign {
+    fn run(self, out: &Path) -> io::Result<()> {
+        let file = |path: &Path, bytes: u64| io::copy(&mut io::repeat(7).take(bytes), &mut File::create(path)?);
+        match self {
+            Self::Path => spawn({
+                let out = out.to_owned();
+                move || std::fs::write(&out, out.display().to_string())
+            })
+            .join()
+            .expect("does not panic")?,
+            Self::Numbered => std::fs::write(out.with_file_name("out-1.png"), "first")?,
+            Self::Nothing => {}
+            Self::Fail => return Err(Error::other("not a HEIF")),
+            Self::Spin => loop {
+                black_box(());
+            },
+            Self::Hang => loop {
+                park();
+            },
+            Self::Allocate(bytes) => std::fs::write(out, [*black_box(vec![1_u8; bytes]).last().unwrap_or(&0)])?,
+            Self::Write(bytes) => {
+                file(out, bytes)?;
+            }
+            Self::Files(count, bytes) => {
+                for number in 0..count {
+                    file(&out.with_file_name(number.to_string()), bytes)?;
+                }
+                park_timeout(Duration::from_secs(60));
+            }
+            Self::Attempt(attempt) => {
+                let links = [
+                    std::os::unix::fs::symlink(&attempt.file, out).is_ok(),
+                    std::fs::hard_link(&attempt.file, out).is_ok(),
+                    // SAFETY: the limit is valid for reads.
+                    unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &libc::rlimit { rlim_cur: 1, rlim_max: 1 }) == 0 },
+                ];
+                let (attempts, variables) = attempt.lines();
+                std::fs::write(out, format!("{attempts}{variables}links and limits {links:?}\n"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A foreign program.
+fn foreign(input: &str, out: &str) -> ExitCode {
+    let order = std::fs::read(input).and_then(|text| Ok(serde_json::from_slice::<Foreign>(&text)?));
+    match order.and_then(|order| order.run(Path::new(out))) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
     }
 }
 
@@ -271,7 +358,9 @@ fn main() -> ExitCode {
             Kind::of::<Allocate>(),
             Kind::of::<Attempt>(),
         ]),
+        Some(PROGRAM_COMMAND) => decoder::become_program(),
         Some("parent") => parent(),
+        Some(input) => foreign(input, &env::args().nth(2).unwrap_or_default()),
         _ => ExitCode::FAILURE,
     }
 }

@@ -15,6 +15,7 @@
 mod child;
 mod message;
 mod pool;
+mod program;
 mod sandbox;
 
 use std::time::Duration;
@@ -25,6 +26,7 @@ use serde::{Deserialize, Serialize};
 
 pub use child::{Kind, serve};
 pub use pool::{Failure, Leash, Order, Outcome, Pool, this_program};
+pub use program::{PROGRAM_COMMAND, Program, become_program};
 pub use sandbox::Confinement;
 
 /// The argument that makes a program a decoder.

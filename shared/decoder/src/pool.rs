@@ -27,7 +27,7 @@ const OWN_BYTES: u64 = 192 << 20;
 
 /// The bytes that a child may allocate for work that was granted `memory_bytes`: twice as much, because an encoder needs more than
 /// was estimated for an image that is all noise.
-fn memory_max(memory_bytes: u64) -> u64 {
+pub(crate) fn memory_max(memory_bytes: u64) -> u64 {
     memory_bytes.saturating_mul(2).saturating_add(OWN_BYTES)
 }
 
@@ -117,7 +117,7 @@ impl Leash {
     }
 
     /// Holds a child, or nothing, unless the leash was canceled.
-    fn hold(&self, process: Option<&Arc<Process>>) -> Result<(), Failure> {
+    pub(crate) fn hold(&self, process: Option<&Arc<Process>>) -> Result<(), Failure> {
         let mut held = lock(&self.0);
         if matches!(*held, Held::Canceled) {
             return Err(Failure::Canceled);
@@ -307,9 +307,7 @@ impl Pool {
         // Without a closure before exec, the standard library starts the process by `posix_spawn`, whose time does not depend on
         // the memory of this one. So the child does the rest itself.
         command.arg(COMMAND).env_clear().stdin(OwnedFd::from(end)).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = command.spawn()?;
-        let process = Arc::new(Process { pid: child.id(), child: Mutex::new(child) });
-        Ok(Child { stream, process, orders: 0 })
+        Ok(Child { stream, process: Process::start(&mut command)?, orders: 0 })
     }
 }
 
@@ -354,24 +352,34 @@ impl Drop for Child {
 }
 
 #[derive(Debug)]
-struct Process {
-    pid: u32,
+pub(crate) struct Process {
+    pub(crate) pid: u32,
     child: Mutex<std::process::Child>,
 }
 
 impl Process {
-    fn kill(&self) {
+    pub(crate) fn start(command: &mut Command) -> io::Result<Arc<Self>> {
+        let child = command.spawn()?;
+        Ok(Arc::new(Self { pid: child.id(), child: Mutex::new(child) }))
+    }
+
+    pub(crate) fn kill(&self) {
         // Fails only if it has ended.
         let _ = lock(&self.child).kill();
     }
 
+    /// How it ended; `None` while it runs.
+    pub(crate) fn status(&self) -> io::Result<Option<ExitStatus>> {
+        lock(&self.child).try_wait()
+    }
+
     fn lives(&self) -> bool {
-        matches!(lock(&self.child).try_wait(), Ok(None))
+        matches!(self.status(), Ok(None))
     }
 
     /// How a process ended that has closed its socket, or that is killed now because it does not keep to the protocol. The kernel
     /// closes the socket of a process that ends when its status is settled already, so that this signal comes too late for it.
-    fn ended(&self) -> io::Result<ExitStatus> {
+    pub(crate) fn ended(&self) -> io::Result<ExitStatus> {
         self.kill();
         lock(&self.child).wait()
     }

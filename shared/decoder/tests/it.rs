@@ -12,14 +12,14 @@ use std::thread::{park_timeout, spawn};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use decoder::{Failure, Leash, Order, Outcome, Pool, Refusal, Work};
+use decoder::{Failure, Leash, Order, Outcome, Pool, Program, Refusal, Work};
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Metadata, Recorder, SharedString, Unit};
 
 #[allow(dead_code, reason = "the program of an example")]
 #[path = "../examples/probe.rs"]
 mod probe;
 
-use probe::{Abort, Allocate, Attempt, Babble, Compute, Echo, Exit, Hang, Hold, Id, Panic, Refuse, Spin};
+use probe::{Abort, Allocate, Attempt, Babble, Compute, Echo, Exit, Foreign, Hang, Hold, Id, Panic, Refuse, Spin};
 
 /// Longer than anything here takes.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -428,4 +428,122 @@ fn a_program_that_cannot_be_started_is_a_failure() {
     let pool = Pool::new("/nowhere/decoder", 0);
     assert!(pool.check().is_err());
     assert!(matches!(run(&pool, "me", Echo), Err(Failure::Start(_))));
+}
+
+/// Sizes of the results of foreign programs here.
+const FILE_MAX: u64 = 1 << 20;
+
+fn foreign() -> Program {
+    Program::new(program(), program())
+}
+
+fn converted(program: &Program, order: &Foreign, memory_bytes: u64) -> Outcome {
+    let order = serde_json::to_vec(order).expect("writes");
+    program.convert(&order, (memory_bytes, FILE_MAX), &Leash::default()).0
+}
+
+fn refused_by_program(order: &Foreign) -> String {
+    refused(converted(&foreign().within(Duration::from_secs(1)), order, 0))
+}
+
+#[test]
+fn a_file_goes_to_a_foreign_program_and_comes_back() {
+    foreign().check().expect("can run");
+    let path = converted(&foreign(), &Foreign::Path, 0).expect("is done").expect("is accepted");
+    let path = PathBuf::from(String::from_utf8(path.concat()).expect("UTF-8"));
+    assert_eq!(path.extension().expect("has one"), "png");
+    assert!(!path.parent().expect("is in a directory").exists(), "nothing is left");
+    let first = converted(&foreign(), &Foreign::Numbered, 0).expect("is done");
+    assert_eq!(first, Ok(vec![b"first".to_vec()]), "that of a file with several images");
+}
+
+#[test]
+fn a_foreign_program_that_fails_refuses_the_file() {
+    for order in [Foreign::Fail, Foreign::Nothing] {
+        assert_eq!(refused_by_program(&order), "the image could not be decoded");
+    }
+}
+
+#[test]
+fn a_foreign_program_has_limited_time() {
+    for order in [Foreign::Spin, Foreign::Hang] {
+        let began = Instant::now();
+        assert_eq!(refused_by_program(&order), "the image takes too long to process");
+        assert!(began.elapsed() >= Duration::from_millis(900));
+    }
+}
+
+#[test]
+fn a_foreign_program_writes_limited_files() {
+    for (bytes, fits) in [(FILE_MAX - 1, true), (FILE_MAX, true), (FILE_MAX + 1, false)] {
+        let made = converted(&foreign(), &Foreign::Write(bytes), 0).expect("is done");
+        assert_eq!(made.as_ref().map(|files| files[0].len() as u64).ok(), fits.then_some(bytes));
+    }
+    let many = converted(&foreign(), &Foreign::Files(3, FILE_MAX), 0).expect("is done");
+    assert_eq!(many, Err(Refusal::Input("the image is larger than it declares".into())), "all together");
+}
+
+#[test]
+fn a_foreign_program_has_the_memory_of_a_decoder() {
+    const OWN: usize = 192 << 20;
+    const GRANTED: usize = 64 << 20;
+    for (bytes, fits) in [(GRANTED, true), (2 * GRANTED + OWN - (16 << 20), true), (2 * GRANTED + OWN, false)] {
+        let made = converted(&foreign(), &Foreign::Allocate(bytes), GRANTED as u64).expect("is done");
+        assert_eq!(made.is_ok(), fits, "{bytes}: {made:?}");
+    }
+}
+
+#[test]
+fn a_foreign_program_reaches_nothing() {
+    let there = TcpListener::bind("127.0.0.1:0").expect("listens");
+    let attempt = Attempt {
+        file: Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml").display().to_string(),
+        port: there.local_addr().expect("has an address").port(),
+        parent: std::process::id().cast_signed(),
+        descriptor: inherited(),
+    };
+    let made = converted(&foreign(), &Foreign::Attempt(attempt), 0).expect("is done").expect("is accepted");
+    let text = String::from_utf8(made.concat()).expect("UTF-8");
+    let (refused, absent) = (libc::EPERM, libc::EACCES);
+    let expected: Vec<String> = ["open", "environment", "create"]
+        .map(|name| format!("{name} {absent}"))
+        .into_iter()
+        .chain(
+            ["listen", "connect", "send", "local", "run", "fork", "kill", "signal"]
+                .map(|name| format!("{name} {refused}")),
+        )
+        .chain([
+            format!("inherited {}", libc::EBADF),
+            "variables 0".into(),
+            "links and limits [false, false, false]".into(),
+        ])
+        .collect();
+    assert_eq!(text.lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_canceled_foreign_program_ends() {
+    let leash = Leash::default();
+    let done = spawn({
+        let leash = leash.clone();
+        move || {
+            let order = serde_json::to_vec(&Foreign::Hang).expect("writes");
+            foreign().convert(&order, (0, FILE_MAX), &leash).0
+        }
+    });
+    let pid = until(|| children().pop());
+    leash.cancel();
+    assert!(matches!(done.join().expect("does not panic"), Err(Failure::Canceled)));
+    assert!(!runs(pid));
+}
+
+#[test]
+fn a_foreign_program_that_cannot_run_says_nothing_about_the_file() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    for path in [Path::new("/nowhere/heif-dec"), Path::new("/usr"), file.as_path()] {
+        let program = Program::new(program(), path);
+        assert!(program.check().is_err(), "{}", path.display());
+        let outcome = converted(&program, &Foreign::Path, 0);
+        assert!(matches!(outcome, Err(Failure::Start(_))), "{}: {outcome:?}", path.display());
+    }
 }

@@ -349,6 +349,9 @@ pub struct Failure {
     /// Present if the storage of the canvas's owner is full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full: Option<Full>,
+    /// The image is a HEIC, for which there is no decoder.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_heic: bool,
 }
 
 /// A storage without room.

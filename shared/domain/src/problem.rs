@@ -60,9 +60,9 @@ pub struct ErrorDetails {
     pub max: Option<i64>,
     /// With a full storage: what makes room, in words.
     pub remedies: Option<Vec<String>>,
-    /// With an upload in a format that is not accepted: the format, such as `heic`.
+    /// With an upload or an import in a format that is not accepted: the format, such as `heic`.
     pub format: Option<String>,
-    /// With an upload in a format that is not accepted: what can be done, in words.
+    /// With an upload or an import in a format that is not accepted: what can be done, in words.
     pub remedy: Option<String>,
     /// In a blocked batch: the findings, errors first.
     pub findings: Option<Vec<Finding>>,

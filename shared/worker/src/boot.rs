@@ -80,6 +80,7 @@ pub async fn start(name: &'static str, config: Config) -> Result<(Process, Worke
         windows,
         upload_metadata: config.upload_metadata.parse().map_err(|error| BootError::Setting(Box::new(error)))?,
         worker_silent: config.worker_silent,
+        heif: None,
         marks: OriginMarks(config.origin_marks),
         free_work,
     };

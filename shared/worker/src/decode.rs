@@ -3,16 +3,19 @@
 use std::process::ExitCode;
 
 use bytes::Bytes;
-use decoder::{COMMAND, Kind, Made, Refusal, Work};
+use decoder::{COMMAND, Kind, Made, PROGRAM_COMMAND, Refusal, Work};
 use raster::{ErrorKind, Header};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
-/// Serves as a decoder if the command line says so: `None` in any other case. `own` is the work of this worker alone.
+/// Serves as a decoder, or becomes a foreign one, if the command line says so: `None` in any other case. `own` is the work of this
+/// worker alone.
 pub fn main(own: impl IntoIterator<Item = Kind>) -> Option<ExitCode> {
-    if std::env::args().nth(1).as_deref() != Some(COMMAND) {
-        return None;
+    match std::env::args().nth(1).as_deref() {
+        Some(COMMAND) => {}
+        Some(PROGRAM_COMMAND) => return Some(decoder::become_program()),
+        _ => return None,
     }
     raster::memory::keep_freed();
     let common = [Kind::of::<Check>(), Kind::of::<crate::image::Fit>(), Kind::of::<crate::film::Poster>()];

@@ -25,5 +25,5 @@ mod worker;
 
 pub use boot::{setup, start};
 pub use error::{Error, Interrupt, wait_out};
-pub use pixels::{Pixels, Reservation};
+pub use pixels::{Pixels, ProgramRun, Reservation};
 pub use worker::{TRANSACTION_TRIES, TakenUp, Worker, account_of, decision, failure_of, placements};

@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use decoder::{Leash, Order, Refusal, Work};
+use decoder::{Leash, Order, Program, Refusal, Work};
 use service::account::{self, Meter};
 use service::blocking::{Blocking, Panicked};
 use service::shares::{Held, Shares};
@@ -155,6 +155,14 @@ impl Pixels {
     }
 }
 
+/// A foreign program that decodes the file of an order first.
+#[derive(Debug)]
+pub struct ProgramRun {
+    pub program: Program,
+    /// Maximum size of what it makes.
+    pub file_bytes: u64,
+}
+
 /// Memory reserved for one closure. It is released when the closure has returned, or when this is
 /// dropped.
 #[derive(Debug)]
@@ -202,13 +210,36 @@ impl Reservation {
         order: Order<W>,
         finish: impl FnOnce(&[Bytes], Vec<Vec<u8>>) -> T + Send + 'static,
     ) -> Result<Result<T, String>, Error> {
+        self.decode_by(None, order, finish).await
+    }
+
+    /// Like [`decode`](Self::decode). If there is a program, the decoder gets what it makes of the first file instead of the files.
+    ///
+    /// # Errors
+    ///
+    /// If the service is at fault.
+    pub async fn decode_by<W: Work + Send + 'static, T: Send + 'static>(
+        self,
+        program: Option<ProgramRun>,
+        mut order: Order<W>,
+        finish: impl FnOnce(&[Bytes], Vec<Vec<u8>>) -> T + Send + 'static,
+    ) -> Result<Result<T, String>, Error> {
         let (decoders, bytes, meter) = (self.pixels.decoders.clone(), self.bytes, Meter::current());
         let leash = Leash::default();
         let _killer = Killer(leash.clone());
         let work = move || {
+            let files = order.files.clone();
+            if let Some(ProgramRun { program, file_bytes }) = program {
+                let (made, spent) = program.convert(&files[0], (bytes, file_bytes), &leash);
+                meter.add(spent);
+                order.files = match made? {
+                    Ok(made) => made.into_iter().map(Bytes::from).collect(),
+                    Err(refusal) => return Ok(Err(refusal)),
+                };
+            }
             let (made, spent) = decoders.run(&order, bytes, &leash);
             meter.add(spent);
-            Ok::<_, decoder::Failure>(made?.map(|files| finish(&order.files, files)))
+            Ok::<_, decoder::Failure>(made?.map(|made| finish(&files, made)))
         };
         match self.run(work).await?? {
             Ok(finished) => Ok(Ok(finished)),

@@ -8,6 +8,7 @@ use app::job::{Completion, CompletionContext, CompletionResult, End, Reviews};
 use db::PgPool;
 use db::jobs::Windows;
 use db::jobs::outputs::{self, JobOutput, OutputState};
+use decoder::Program;
 use domain::asset::UploadMetadata;
 use domain::channel;
 use domain::id::{AccountUid, CanvasHandle, JobId};
@@ -48,6 +49,8 @@ pub struct Worker {
     pub upload_metadata: UploadMetadata,
     /// A queue whose workers were not seen for this long is silent.
     pub worker_silent: Duration,
+    /// The program that decodes HEIF, in an image-worker that has one.
+    pub heif: Option<Program>,
     /// How files are marked with their origin.
     pub marks: OriginMarks,
     /// Reports the processor time of free work.

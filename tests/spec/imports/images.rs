@@ -86,6 +86,66 @@ async fn the_bytes_say_what_an_image_is() {
 }
 
 #[tokio::test]
+async fn an_avif_is_converted_and_no_original_is_kept() {
+    let stack = &Stack::with_workers().await;
+    let (user, shop) = (stack.user().await, stack.take_receiver());
+    let avif = images::avif(images::avif::TURNED);
+    serve(
+        &shop,
+        vec![
+            file("/shoe.avif", "image/avif", avif.clone()),
+            file("/clear", "text/plain", images::avif(images::avif::TRANSPARENT)),
+            file("/made.avif", "image/avif", images::avif(images::avif::GENERATED)),
+            file("/cut.avif", "image/avif", avif[..avif.len() / 2].to_vec()),
+        ],
+    );
+    let canvas = canvas(&user).await;
+    for (path, media_type, name) in [
+        ("/shoe.avif", "image/jpeg", "shoe.jpg"),
+        ("/clear", "image/png", "clear.png"),
+        ("/made.avif", "image/jpeg", "made.jpg"),
+    ] {
+        let import = import_image(&user, &canvas, &shop.url(path)).await.ok();
+        assert_eq!(text(&import, "/image/mediaType"), media_type, "{path}");
+        let asset = user.get(&format!("/assets/{}", text(&import, "/image/assetId"))).await.ok()["asset"].clone();
+        assert_eq!((text(&asset, "/name"), asset.get("original")), (name, None), "{path}");
+        assert_eq!(asset["aiGenerated"], if path == "/made.avif" { "yes" } else { "unknown" }, "{path}");
+        let served = user.get(&format!("/assets/{}/content", text(&asset, "/handle"))).await.expect(200);
+        let sides = (asset["width"].as_u64(), asset["height"].as_u64());
+        let (width, height) = images::size(&served.body);
+        assert_eq!(
+            (sides, served.body.len()),
+            ((Some(width.into()), Some(height.into())), import["image"]["bytes"].as_u64().expect("a size") as usize)
+        );
+    }
+    let import = import_image(&user, &canvas, &shop.url("/shoe.avif")).await.ok();
+    assert_eq!((&import["image"]["width"], &import["image"]["height"]), (&json!(24), &json!(40)), "turned");
+    // The same file as that of an upload.
+    let upload = user.post("/assets").body("image/avif", avif).await.expect(201).json();
+    assert_eq!(upload["asset"]["bytes"], import["image"]["bytes"]);
+    let cut = import_image(&user, &canvas, &shop.url("/cut.avif")).await;
+    cut.expect_error(422, "unprocessable_entity", &["imageUrl"]);
+}
+
+#[tokio::test]
+async fn heic_is_refused_with_a_remedy_or_converted_by_the_decoder_of_the_operator() {
+    for command in ["", images::heif_command()] {
+        let stack = Stack::builder().image_workers(1).receivers(1).env("CANVAS_HEIF_COMMAND", command).start().await;
+        let (user, shop) = (stack.user().await, stack.take_receiver());
+        serve(&shop, vec![file("/shoe.heic", "image/heic", images::heic(40, 24, &images::png(40, 24)))]);
+        let canvas = canvas(&user).await;
+        let import = import_image(&user, &canvas, &shop.url("/shoe.heic")).await;
+        if command.is_empty() {
+            let error = import.expect(422).json()["error"].clone();
+            assert_eq!((text(&error, "/fields/0/field"), text(&error, "/details/format")), ("imageUrl", "heic"));
+            assert!(text(&error, "/details/remedy").contains("heif-dec"), "{error}");
+        } else {
+            assert_eq!(text(&import.ok(), "/image/mediaType"), "image/jpeg");
+        }
+    }
+}
+
+#[tokio::test]
 async fn title_and_place_are_as_asked_for() {
     let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());

@@ -34,6 +34,34 @@ fn variants(shop: &Receiver) {
 }
 
 #[tokio::test]
+async fn images_that_exist_as_avif_alone_are_converted() {
+    let stack = &Stack::with_workers().await;
+    let (user, shop) = (stack.user().await, stack.take_receiver());
+    let picture =
+        "<div class=product-gallery><picture><source type=image/avif srcset='/2.avif 320w'><img alt=2></picture></div>";
+    serve(
+        &shop,
+        vec![
+            html("/linked", &linked(&["/1.avif"])),
+            html("/picture", picture),
+            file("/1.avif", "image/avif", images::avif(images::avif::LARGE)),
+            file("/2.avif", "image/avif", images::avif(images::avif::LARGE)),
+        ],
+    );
+    let canvas = canvas(&user).await;
+    for (page, source) in [("/linked", "/1.avif"), ("/picture", "/2.avif")] {
+        let import = import_product(&user, &canvas, &shop.url(page), json!({})).await.ok();
+        assert_eq!((text(&import, "/status"), &import["pack"]["imageCount"]), ("succeeded", &json!(1)), "{page}");
+        let image = &import["images"][0];
+        assert_eq!(
+            (text(image, "/mediaType"), text(image, "/sourceImageUrl")),
+            ("image/jpeg", shop.url(source).as_str())
+        );
+        assert_eq!((&image["width"], &image["height"]), (&json!(320), &json!(240)));
+    }
+}
+
+#[tokio::test]
 async fn a_gallery_becomes_a_section_of_images() {
     let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());

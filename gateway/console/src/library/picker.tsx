@@ -3,7 +3,7 @@ import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { useRef, useState } from "react";
 import { answer, CONTRACT, contract, send } from "../api.ts";
 import type { components } from "../contract.ts";
-import { isHeic, jpegOf } from "../heic.ts";
+import { isHeic, jpegOrHeic } from "../heic.ts";
 import { retryUntilAnswered } from "../retry.ts";
 import { useSession } from "../session.ts";
 import { Modal } from "../ui/dialog.tsx";
@@ -34,7 +34,7 @@ const NOTHING: string[] = [];
 
 /** Stores an image without a canvas. */
 async function upload(chosen: File): Promise<Asset> {
-  const file = isHeic(chosen) ? await jpegOf(chosen) : chosen;
+  const file = isHeic(chosen) ? await jpegOrHeic(chosen) : chosen;
   const headers = { "Content-Type": file.type, "Idempotency-Key": crypto.randomUUID(), "X-Service-File-Name": encodeURIComponent(file.name) };
   const response = await retryUntilAnswered(() => send(new Request(`${CONTRACT}/assets`, { method: "POST", headers, body: file })));
   return ((await response.json()) as { asset: Asset }).asset;

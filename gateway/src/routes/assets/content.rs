@@ -53,8 +53,8 @@ pub struct ContentQuery {
     ),
     responses(
         ReadErrors, (status = 416), (status = 422),
-        (status = 200, description = "The image or video.", content((Binary = "image/png"), (Binary = "image/jpeg"), (Binary = "image/webp"), (Binary = "image/gif"), (Binary = "image/avif"), (Binary = "video/mp4"))),
-        (status = 206, description = "The requested range.", content((Binary = "image/png"), (Binary = "image/jpeg"), (Binary = "image/webp"), (Binary = "image/gif"), (Binary = "image/avif"), (Binary = "video/mp4"))),
+        (status = 200, description = "The image or video.", content((Binary = "image/png"), (Binary = "image/jpeg"), (Binary = "image/webp"), (Binary = "image/gif"), (Binary = "image/avif"), (Binary = "image/heic"), (Binary = "video/mp4"))),
+        (status = 206, description = "The requested range.", content((Binary = "image/png"), (Binary = "image/jpeg"), (Binary = "image/webp"), (Binary = "image/gif"), (Binary = "image/avif"), (Binary = "image/heic"), (Binary = "video/mp4"))),
         (status = 304, description = "The file still has the entity tag in `If-None-Match`."),
     )
 )]

@@ -16,6 +16,7 @@ use db::PgConnection;
 use db::accounts::Credential;
 use db::imports::NewImport;
 use db::tasks::NewTask;
+use domain::Violation;
 use domain::id::{AccountUid, AssetHandle, CanvasHandle};
 use domain::idempotency;
 use domain::import::{Failure, FailureKind, Full, Image, ImportOutcome, ImportedImage, Request};
@@ -25,7 +26,7 @@ use uuid::Uuid;
 
 use crate::extract::caller::Caller;
 use crate::observe::Trace;
-use crate::problem::{Problem, Result};
+use crate::problem::{Problem, Result, heic_details};
 use crate::rates::require_cpu;
 use crate::state::App;
 use crate::wait::{Changes, while_held};
@@ -178,7 +179,10 @@ async fn wait<G>(app: &App, caller: &Caller<G>, id: Uuid, deadline: Instant) -> 
 
 /// The response to a failed import (docs/reference/imports.md#import-failures).
 fn problem(failure: Failure) -> Problem {
-    let Failure { kind, field, message, full } = failure;
+    let Failure { kind, field, message, full, is_heic } = failure;
+    if is_heic {
+        return Problem::UnsupportedContent(Violation::new(field, message), heic_details());
+    }
     if let Some(Full { own }) = full {
         return Problem::StorageFull { field: Some(field), own };
     }
@@ -226,14 +230,15 @@ mod tests {
     #[test]
     fn each_kind_of_trouble_has_its_status() {
         let status = |kind| {
-            let failure = Failure { kind, field: "imageUrl".into(), message: "why".into(), full: None };
+            let (field, message) = ("imageUrl".into(), "why".into());
+            let failure = Failure { kind, field, message, full: None, is_heic: false };
             axum::response::IntoResponse::into_response(problem(failure)).status().as_u16()
         };
         let kinds = [FailureKind::Upstream, FailureKind::Timeout, FailureKind::Unprocessable, FailureKind::Forbidden];
         assert_eq!(kinds.map(status), [502, 504, 422, 403]);
         let full = Some(Full { own: Some((3, 2)) });
-        let failure =
-            Failure { kind: FailureKind::Unprocessable, field: "canvasId".into(), message: "why".into(), full };
+        let (kind, field, message) = (FailureKind::Unprocessable, "canvasId".into(), "why".into());
+        let failure = Failure { kind, field, message, full, is_heic: false };
         let problem = problem(failure);
         assert!(
             matches!(&problem, Problem::StorageFull { field: Some(field), own: Some((3, 2)) } if field == "canvasId"),

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use decoder::{Made, Order, Refusal, Work};
 use domain::limits::FILE_NAME_MAX;
 use domain::origin::Origin;
+use raster::avif::{self, Kind};
 use raster::resize::{Plan, PlanError};
 use raster::{Bounds, Color, Fit, Format, Resize, Size};
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,8 @@ use worker::decode::refusal;
 use worker::files::CleanContent;
 use worker::marks::claimed_origin;
 use worker::{Error, Worker};
+
+use crate::jobs::conversion::Foreign;
 
 /// Side of the thumbnails by which two images are compared, in pixels.
 const THUMBNAIL_SIDE: u32 = 32;
@@ -38,8 +41,52 @@ pub(super) struct ImportedImage {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Thumbnail(Vec<u8>);
 
-/// Detects and decodes a file of `account`, for which memory is reserved already. The inner error says what is wrong with it.
-pub(super) async fn read(worker: &Worker, account: &str, bytes: Bytes) -> Result<Result<ImportedImage, String>, Error> {
+/// What is wrong with a file.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unusable {
+    /// There is no decoder for it.
+    #[error("HEIC is not accepted: convert it to JPEG first")]
+    Heic,
+    #[error("{0}")]
+    Image(String),
+}
+
+impl From<String> for Unusable {
+    fn from(why: String) -> Self {
+        Self::Image(why)
+    }
+}
+
+/// Detects and decodes a file of `account`, for which memory is reserved already. A file in a format that is not kept is converted
+/// first, as an upload is. The inner error says what is wrong with it.
+pub(super) async fn read(
+    worker: &Worker,
+    account: &str,
+    bytes: Bytes,
+) -> Result<Result<ImportedImage, Unusable>, Error> {
+    let converted = match avif::sniff(&bytes) {
+        None => Ok(bytes),
+        Some(Kind::Heif) if worker.heif.is_none() => return Ok(Err(Unusable::Heic)),
+        Some(kind) => convert(worker, account, kind, bytes).await?,
+    };
+    Ok(match converted {
+        Ok(bytes) => look(worker, account, bytes).await?,
+        Err(why) => Err(why),
+    }
+    .map_err(Unusable::from))
+}
+
+async fn convert(worker: &Worker, account: &str, kind: Kind, file: Bytes) -> Result<Result<Bytes, String>, Error> {
+    let header = match Foreign::probe(kind, &file[..file.len().min(avif::MAX_META_BYTES)]) {
+        Ok(header) => header,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    let memory = worker.pixels.reserve(file.len() as u64 + header.memory_bytes()).await;
+    let converted = header.convert(worker, account, memory, file).await?;
+    Ok(converted.map(|(_, content)| content.bytes))
+}
+
+async fn look(worker: &Worker, account: &str, bytes: Bytes) -> Result<Result<ImportedImage, String>, Error> {
     let header = match raster::probe(&bytes) {
         Ok(header) => header,
         Err(error) => return Ok(Err(error.to_string())),

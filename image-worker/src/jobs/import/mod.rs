@@ -106,6 +106,7 @@ pub(super) async fn exhausted(worker: &Worker, task: &Task, lease: &Lease) -> Re
         field: field.into(),
         message: "the import failed again and again and was given up".into(),
         full: None,
+        is_heic: false,
     };
     match load(worker, task).await {
         Ok(Some(import)) => {

@@ -78,7 +78,8 @@ pub(super) async fn conclude(
 }
 
 fn refusal(kind: FailureKind, message: &str) -> ImportOutcome {
-    ImportOutcome::Failed(Failure { kind, field: "canvasId".into(), message: message.into(), full: None })
+    let (field, message) = ("canvasId".into(), message.into());
+    ImportOutcome::Failed(Failure { kind, field, message, full: None, is_heic: false })
 }
 
 /// The refusal of images for which the canvas's owner has no room. Otherwise, the room is held until the transaction ends.
@@ -98,6 +99,7 @@ async fn without_room(
             field: "canvasId".into(),
             message: "the storage of the canvas's owner has no room for what was found".into(),
             full: Some(Full { own }),
+            is_heic: false,
         })
     }))
 }

@@ -57,6 +57,7 @@ fn failed() -> ImportOutcome {
         field: "imageUrl".into(),
         message: "is down".into(),
         full: None,
+        is_heic: false,
     })
 }
 

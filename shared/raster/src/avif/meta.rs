@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::{Header, MAX_META_BYTES};
+use super::{Header, HeifHeader, MAX_META_BYTES};
 use crate::geometry::Size;
 use crate::header::{HeaderError, check_limits};
 use crate::orientation::Orientation;
@@ -195,6 +195,17 @@ struct Meta<'a> {
 
 /// Reads the header of a file from its first bytes.
 pub(super) fn read(bytes: &[u8]) -> Result<Header> {
+    Meta::read(content(bytes)?)?.header()
+}
+
+/// Reads the header of a file of any codec from its first bytes.
+pub(super) fn read_heif(bytes: &[u8]) -> Result<HeifHeader> {
+    let meta = Meta::read(content(bytes)?)?;
+    Ok(HeifHeader { stored: meta.size_of(meta.primary)?, xmp: meta.xmp() })
+}
+
+/// The content of the box `meta`.
+fn content(bytes: &[u8]) -> Result<&[u8]> {
     let mut at = 0;
     loop {
         let rest = bytes.get(at..).unwrap_or_default();
@@ -204,10 +215,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Header> {
             if at.saturating_add(length) > MAX_META_BYTES {
                 return unsupported("more than 256 KiB of metadata");
             }
-            return match rest.get(head..length) {
-                Some(content) => Meta::read(content)?.header(),
-                None => Err(HeaderError::Truncated),
-            };
+            return rest.get(head..length).ok_or(HeaderError::Truncated);
         }
         at = match usize::try_from(length).ok().and_then(|length| at.checked_add(length)) {
             Some(next) if length != 0 && next <= MAX_META_BYTES => next,
@@ -405,10 +413,6 @@ impl<'a> Meta<'a> {
             Some(item) if self.size_of(item)? == stored => Some(self.tiles(item, stored)?),
             Some(_) => return unsupported("an alpha channel of another size"),
         };
-        let described = self.references.iter().filter(|one| &one.kind == b"cdsc" && one.to.contains(&primary));
-        let xmp = described.map(|one| one.from).find(|item| {
-            self.items.iter().any(|one| one.id == *item && &one.kind == b"mime" && one.mime == b"application/rdf+xml")
-        });
         Ok(Header {
             size: orientation.apply_to_size(stored),
             orientation,
@@ -419,8 +423,17 @@ impl<'a> Meta<'a> {
             bits,
             icc,
             code_points,
-            xmp: xmp.and_then(|item| self.place_of(item).ok().cloned()),
+            xmp: self.xmp(),
         })
+    }
+
+    /// The place of the XMP packet that describes the primary image.
+    fn xmp(&self) -> Option<Place> {
+        let described = self.references.iter().filter(|one| &one.kind == b"cdsc" && one.to.contains(&self.primary));
+        let xmp = described.map(|one| one.from).find(|item| {
+            self.items.iter().any(|one| one.id == *item && &one.kind == b"mime" && one.mime == b"application/rdf+xml")
+        });
+        xmp.and_then(|item| self.place_of(item).ok().cloned())
     }
 }
 

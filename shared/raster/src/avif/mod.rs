@@ -1,5 +1,6 @@
 //! AVIF files (AV1 Image File Format 1.1; HEIF, ISO/IEC 23008-12), which are converted when they arrive
-//! (`docs/reference/assets.md#converted-formats`).
+//! (`docs/reference/assets.md#converted-formats`), and what of files in other codecs is read here before a foreign program decodes
+//! them.
 //!
 //! **Guarantee.** Whatever the bytes are, [`probe`] does not panic. [`convert`] may end the process: rav1d panics on some damaged
 //! files, behind an interface through which a panic cannot pass. So only decoders call it, for which a file that ends them twice is
@@ -16,12 +17,15 @@ mod meta;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
+use crate::bitmap::Bitmap;
 use crate::color::Color;
-use crate::decode::DecodeError;
+use crate::decode::{DecodeError, decode_stored};
 use crate::encode::{Encoding, encode};
-use crate::format::OutputFormat;
+use crate::format::{Format, OutputFormat};
 use crate::geometry::Size;
-use crate::header::HeaderError;
+use crate::header::{self, HeaderError};
 use crate::orientation::Orientation;
 use crate::pipeline::{Error, Output};
 
@@ -118,8 +122,50 @@ pub fn probe(bytes: &[u8]) -> Result<Header, HeaderError> {
     meta::read(bytes)
 }
 
+/// The header of a file in another codec than AV1.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HeifHeader {
+    /// Size as stored, before it is turned or cropped.
+    stored: Size,
+    xmp: Option<meta::Place>,
+}
+
+impl HeifHeader {
+    /// Number of pixels that the image has at most.
+    pub fn pixels(&self) -> u64 {
+        self.stored.pixels()
+    }
+
+    /// Estimate in bytes of the memory for the conversion, without the file: planes and pixels of the foreign program, or its result
+    /// with the pixels and the encoded file.
+    pub fn memory_bytes(&self) -> u64 {
+        const PROGRAM: u64 = 32 << 20;
+        PROGRAM + self.pixels() * 16
+    }
+
+    /// Upper bound in bytes of a PNG of the image: four samples of 16 bits without compression, and metadata.
+    pub fn png_bytes(&self) -> u64 {
+        const METADATA: u64 = 16 << 20;
+        METADATA + self.pixels() * 8
+    }
+}
+
+/// Reads the header of a file of any codec from its beginning.
+///
+/// # Errors
+///
+/// As [`probe`], but for the codec and its properties.
+pub fn probe_heif(bytes: &[u8]) -> Result<HeifHeader, HeaderError> {
+    meta::read_heif(bytes)
+}
+
 /// The XMP packet of a file, if it has one.
-pub fn xmp<'a>(bytes: &'a [u8], header: &Header) -> Option<std::borrow::Cow<'a, [u8]>> {
+pub fn xmp<'a>(bytes: &'a [u8], header: &Header) -> Option<Cow<'a, [u8]>> {
+    header.xmp.as_ref().and_then(|place| place.read(bytes))
+}
+
+/// The XMP packet of a file in another codec, if it has one.
+pub fn xmp_of_heif<'a>(bytes: &'a [u8], header: &HeifHeader) -> Option<Cow<'a, [u8]>> {
     header.xmp.as_ref().and_then(|place| place.read(bytes))
 }
 
@@ -130,8 +176,28 @@ pub fn xmp<'a>(bytes: &'a [u8], header: &Header) -> Option<std::borrow::Cow<'a, 
 /// [`Error::Decode`] if the file is damaged, exceeds the limits or needs what is not supported. Some damaged files abort the process.
 pub fn convert(bytes: &[u8]) -> Result<Output, Error> {
     let header = probe(&bytes[..bytes.len().min(MAX_META_BYTES)]).map_err(DecodeError::from)?;
-    let image = header.orientation.apply(frame::decode(bytes, &header)?);
+    encoded(&header.orientation.apply(frame::decode(bytes, &header)?))
+}
+
+/// Encodes a PNG that a foreign program made of a file in another codec, as [`convert`] does. The pixels are as displayed already:
+/// an orientation in the PNG is a copy of the one that was applied.
+///
+/// # Errors
+///
+/// [`Error::Decode`] if the file is damaged, is no PNG, or has more than `pixels_max` pixels.
+pub fn convert_decoded(png: &[u8], pixels_max: u64) -> Result<Output, Error> {
+    let header = header::probe(png).map_err(DecodeError::from)?;
+    if header.format != Format::Png {
+        return Err(DecodeError::from(HeaderError::UnknownFormat).into());
+    }
+    if header.stored_size().pixels() > pixels_max {
+        return Err(DecodeError::SizeMismatch.into());
+    }
+    encoded(&decode_stored(png, &header)?)
+}
+
+fn encoded(image: &Bitmap) -> Result<Output, Error> {
     let format = if image.is_opaque() { OutputFormat::Jpeg } else { OutputFormat::Png };
     let encoding = Encoding { format, quality: QUALITY, flatten: Color::WHITE };
-    Ok(Output { bytes: encode(&image, &encoding)?, format, width: image.width(), height: image.height() })
+    Ok(Output { bytes: encode(image, &encoding)?, format, width: image.width(), height: image.height() })
 }

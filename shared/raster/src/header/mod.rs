@@ -165,8 +165,8 @@ pub enum HeaderError {
     /// A side is longer than [`MAX_SIDE`].
     #[error("a side of the image is longer than 30000 pixels")]
     SideTooLong,
-    /// An AVIF needs what is not supported.
-    #[error("the AVIF has {0}, which is not supported")]
+    /// An AVIF or a HEIF needs what is not supported.
+    #[error("the image has {0}, which is not supported")]
     UnsupportedAvif(&'static str),
     /// The chunk `cICP` of a PNG states colors that are not converted.
     #[error("the colors of the PNG (cICP) are not supported: {part} {value}")]

@@ -422,6 +422,8 @@ variables! {
         "1 permits planning, starting, reviewing and canceling the deprecated campaigns; 0 leaves them readable.";
     "CANVAS_ORIGIN_MARKS" => origin_marks: bool = Some("on"), parse::on_off,
         "on writes the origin of outputs, renditions and renders into their files; off leaves the files without it.";
+    "CANVAS_HEIF_COMMAND" => heif_command: Option<PathBuf> = Some(""), parse::program,
+        "Program that decodes HEIC and HEIF images, called as PROGRAM IN OUT.png, such as /usr/bin/heif-dec; if empty, they are refused.";
     "CANVAS_LOG" => log: String = Some("info"), parse::log_filter,
         "Log filter: a level, or comma separated target=level directives.";
     "OTEL_EXPORTER_OTLP_ENDPOINT" => otlp_endpoint: Option<Url> = Some(""), parse::server_url,

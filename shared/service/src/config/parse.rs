@@ -209,6 +209,16 @@ pub(super) fn path(text: &str) -> Result<Option<PathBuf>, String> {
     Ok((!text.is_empty()).then(|| PathBuf::from(text)))
 }
 
+/// The path of a program, which is called without a search path.
+pub(super) fn program(text: &str) -> Result<Option<PathBuf>, String> {
+    match path(text)? {
+        Some(path) if path.is_relative() => {
+            Err("expected the absolute path of a program, without arguments".to_owned())
+        }
+        path => Ok(path),
+    }
+}
+
 pub(super) fn count(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| format!("expected a whole number from 0 to {}", u32::MAX))
 }

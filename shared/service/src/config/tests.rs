@@ -199,6 +199,8 @@ fn a_wrong_value_gives_one_line_that_names_the_variable_and_not_the_value() {
         ("CANVAS_SWEEP_SECONDS", "soon"),
         ("CANVAS_ORIGIN_MARKS", "1"),
         ("CANVAS_ORIGIN_MARKS", "ON"),
+        ("CANVAS_HEIF_COMMAND", "hunter2"),
+        ("CANVAS_HEIF_COMMAND", "hunter2 --quiet"),
         ("CANVAS_LOG", "db=hunter2"),
         ("OTEL_EXPORTER_OTLP_ENDPOINT", "hunter2:4318"),
         ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a:hunter2@collector/"),

@@ -87,8 +87,13 @@ pub fn quoted<'a>(body: &'a [u8], before: &[u8]) -> Option<&'a str> {
 
 /// A `GET` request for `path`, with a token if given.
 pub fn get(path: &str, token: Option<&str>) -> Vec<u8> {
+    get_with("", path, token)
+}
+
+/// The same with more headers, each with its line break.
+pub fn get_with(headers: &str, path: &str, token: Option<&str>) -> Vec<u8> {
     let authorization = token.map(|token| format!("authorization: Bearer {token}\r\n")).unwrap_or_default();
-    format!("GET {path} HTTP/1.1\r\nhost: bench\r\n{authorization}\r\n").into_bytes()
+    format!("GET {path} HTTP/1.1\r\nhost: bench\r\n{authorization}{headers}\r\n").into_bytes()
 }
 
 /// A `POST` request with a JSON body.

@@ -15,6 +15,7 @@ mod baseline;
 mod batches;
 mod cost;
 mod ends;
+mod films;
 mod jobs;
 mod lines;
 mod load;
@@ -100,6 +101,8 @@ enum Measurement {
     Carried,
     /// A large video from its download to the store.
     Streamed,
+    /// The first range of a large video against a read of its file.
+    Films,
     /// Ten thousand videos in progress at a provider.
     Waiting,
 }
@@ -178,6 +181,7 @@ async fn one(measurement: Measurement, stack: &Stack, peers: &[peers::Peer]) -> 
         Measurement::Overhead => overhead::measure(stack).await,
         Measurement::Carried => providers::carried(stack).await,
         Measurement::Streamed => providers::streamed(stack).await,
+        Measurement::Films => films::measure(stack).await,
         Measurement::Waiting => providers::waiting(stack).await,
     }
 }

@@ -82,7 +82,7 @@ async fn submitted(stack: &Stack, simulator: &Simulator) {
 }
 
 /// Starts a video of a new account.
-async fn ordered(stack: &Stack, simulator: &Simulator) -> (User, Value) {
+pub async fn ordered(stack: &Stack, simulator: &Simulator) -> (User, Value) {
     let user = stack.user().await;
     stack.connect_to(&user.uid, "runway", simulator.url(), SIMULATOR_KEY).await;
     let models = user.get("/models?provider=runway&capability=video.generate").await.ok();

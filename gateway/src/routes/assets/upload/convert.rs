@@ -9,9 +9,10 @@ use db::blobs::PutFile;
 use db::renditions::CONVERTED;
 use domain::asset::{OriginalReason, UploadMetadata};
 use futures_util::StreamExt;
+use raster::avif::Kind;
 
 use super::as_stored;
-use super::receive::{AVIF, Found, Head, Stored};
+use super::receive::{FileType, Found, Head, Stored};
 use crate::extract::caller::{Caller, UploadAsset};
 use crate::observe::Trace;
 use crate::problem::{Problem, Result};
@@ -23,11 +24,11 @@ const WAIT: Duration = Duration::from_secs(55);
 /// Bytes of a converted file that hold its header and its XMP packet.
 const HEAD_BYTES: u64 = 1024 * 1024;
 
-/// The image that a stored AVIF becomes. The same upload, sent again after a 503, finds what was made in the meantime.
+/// The image that a stored file of another format becomes. The same upload, sent again after a 503, finds what was made in the meantime.
 pub async fn convert(
     app: &App,
     caller: &Caller<UploadAsset>,
-    upload: PutFile,
+    (upload, kind): (PutFile, Kind),
     rule: UploadMetadata,
     trace: Trace,
 ) -> Result<Stored> {
@@ -45,10 +46,11 @@ pub async fn convert(
     while let Some(piece) = object.stream.next().await.transpose()? {
         head.push(&piece)?;
     }
-    let Found { header, origin, .. } = head.finish()?.ok_or_else(|| Problem::internal("a conversion made no image"))?;
+    let Found { header, origin, .. } = head.finish()?.image()?;
     let sha256: [u8; 32] = sha256.try_into().map_err(|_| Problem::internal("a conversion has no hash"))?;
+    let media_type = FileType::Converted(kind).media_type();
     let original =
-        KeptOriginal { file: PutFile { key: source, ..upload }, media_type: AVIF, reason: OriginalReason::Converted };
+        KeptOriginal { file: PutFile { key: source, ..upload }, media_type, reason: OriginalReason::Converted };
     Ok(Stored {
         file: PutFile { key, sha256, bytes: as_stored(object.size) },
         header,

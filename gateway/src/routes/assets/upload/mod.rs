@@ -71,7 +71,7 @@ pub struct UploadQuery {
 ///
 /// Stores the body as a private asset. Private metadata, such as the place of a photograph, is removed from the file that
 /// everybody gets; the owner alone can download the original. An AVIF is converted to JPEG or PNG, and its owner keeps the original;
-/// HEIC is 415 with a remedy in `details`. Any other file is stored unchanged. Use it to bring in an image from a
+/// so is HEIC where the operator has set a decoder for it, otherwise it is 415 with a remedy in `details`. Any other file is stored unchanged. Use it to bring in an image from a
 /// file. With `canvasId` the asset belongs to that canvas and, without `node=none`, a new image node shows it; this also
 /// needs the scopes canvas:read and canvas:write. Name the file with the header `X-Service-File-Name`, never in the query. Send `Idempotency-Key` to make a retry safe.
 /// Only the image's header is read: a damaged image is stored, and fails the work that reads it.
@@ -86,9 +86,10 @@ pub struct UploadQuery {
         ("X-Canvas-File-Name" = Option<String>, Header, deprecated, description = "Former name of `X-Service-File-Name`."),
     ),
     request_body(
-        description = "At most 52428800 bytes of PNG, JPEG, WebP, GIF or AVIF.",
+        description = "At most 52428800 bytes of PNG, JPEG, WebP, GIF or AVIF, or of HEIC where the operator has set a decoder for it.",
         content((Binary = "application/octet-stream"), (Binary = "image/png"), (Binary = "image/jpeg"),
-                (Binary = "image/webp"), (Binary = "image/gif"), (Binary = "image/avif")),
+                (Binary = "image/webp"), (Binary = "image/gif"), (Binary = "image/avif"), (Binary = "image/heic"),
+                (Binary = "image/heif")),
     ),
     responses(WriteErrors, (status = 201, description = "The stored asset.", body = AssetRead), (status = 200, description = "A replay: an earlier upload with this key stored the asset.", body = AssetRead))
 )]
@@ -103,7 +104,7 @@ pub async fn upload(
     if declared_length(&headers).is_some_and(|length| length > UPLOAD_MAX) {
         return Err(Problem::PayloadTooLarge(UPLOAD_MAX));
     }
-    let declared = declared_type(&headers)?;
+    let declared = declared_type(&app, &headers)?;
     let mut query = QueryReader::new(&uri);
     if body.size_hint().exact() == Some(0) {
         query.refuse("body", EMPTY);
@@ -146,8 +147,8 @@ pub async fn upload(
     let received = store(&app, &caller, declared_length(&headers), body, (declared, rule)).await?;
     let (stored, name) = match received {
         Received::Image(stored) => (stored, name),
-        Received::Avif(upload) => {
-            let stored = convert(&app, &caller, upload, rule, trace).await?;
+        Received::Converted(upload, kind) => {
+            let stored = convert(&app, &caller, (upload, kind), rule, trace).await?;
             let name = name.map(|name| converted_name(&name, &stored.header));
             (stored, name)
         }
@@ -206,10 +207,15 @@ fn default_name(header: &Header) -> String {
     format!("upload.{}", header.format.extension())
 }
 
+/// Extensions of the files that are converted.
+const CONVERTED: [&str; 3] = ["avif", "heic", "heif"];
+
 /// The name of a converted file: with the extension of what it became, if it had that of what it was.
 fn converted_name(name: &str, header: &Header) -> String {
     match name.rsplit_once('.') {
-        Some((stem, extension)) if extension.eq_ignore_ascii_case("avif") && !stem.is_empty() => {
+        Some((stem, extension))
+            if CONVERTED.iter().any(|it| extension.eq_ignore_ascii_case(it)) && !stem.is_empty() =>
+        {
             format!("{stem}.{}", header.format.extension())
         }
         _ => name.to_owned(),

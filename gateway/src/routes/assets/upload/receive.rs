@@ -10,7 +10,6 @@ use db::blobs::PutFile;
 use domain::asset::{MetadataClass, OriginalReason, UploadMetadata};
 use domain::limits::UPLOAD_MAX;
 use domain::origin::Origin;
-use domain::problem::ErrorDetails;
 use futures_util::StreamExt;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
@@ -24,12 +23,10 @@ use crate::admission::{account_key, admitted};
 use crate::clean::{put_file, rewrite};
 use crate::extract::caller::{Caller, UploadAsset};
 use crate::extract::header::single;
-use crate::problem::{Problem, Result};
+use crate::problem::{Problem, Result, heic_details};
 use crate::server::min_rate_body::MinRateBody;
 use crate::state::App;
 
-/// Media type of an upload that is converted.
-pub const AVIF: &str = "image/avif";
 /// Violation of an empty body.
 pub const EMPTY: &str = "must not be empty";
 /// Time that any upload may take, however small. A slow sender occupies one of few slots.
@@ -46,39 +43,49 @@ pub enum FileType {
     /// It is kept as it is.
     Kept(Format),
     /// It is converted.
-    Avif,
+    Converted(Kind),
 }
 
 impl FileType {
-    fn media_type(self) -> &'static str {
+    pub fn media_type(self) -> &'static str {
         match self {
             Self::Kept(format) => format.media_type(),
-            Self::Avif => AVIF,
+            Self::Converted(Kind::Avif) => "image/avif",
+            Self::Converted(Kind::Heif) => "image/heic",
+        }
+    }
+
+    /// Refuses HEIC unless the operator has set a program that decodes it.
+    fn require_accepted(self, app: &App) -> Result<()> {
+        match self {
+            Self::Converted(Kind::Heif) if app.config.heif_command.is_none() => {
+                Err(Problem::UnsupportedFormat("HEIC is not accepted: convert it to JPEG first".into(), heic_details()))
+            }
+            _ => Ok(()),
         }
     }
 }
 
 /// The declared type; `None` for `application/octet-stream`.
-pub fn declared_type(headers: &HeaderMap) -> Result<Option<FileType>> {
+pub fn declared_type(app: &App, headers: &HeaderMap) -> Result<Option<FileType>> {
     let text = single(headers, &CONTENT_TYPE)?.and_then(|value| value.to_str().ok()).unwrap_or_default();
     if text.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/octet-stream") {
         return Ok(None);
     }
     let foreign = "an upload is application/octet-stream, image/png, image/jpeg, image/webp, image/gif or image/avif";
-    match (Format::of_media_type(text), Kind::of_media_type(text)) {
-        (Some(format), _) => Ok(Some(FileType::Kept(format))),
-        (None, Some(Kind::Avif)) => Ok(Some(FileType::Avif)),
-        (None, Some(Kind::Heif)) => Err(heic()),
-        (None, None) => Err(Problem::UnsupportedMediaType(foreign.into())),
-    }
+    let kept = Format::of_media_type(text).map(FileType::Kept);
+    let declared = kept.or_else(|| Kind::of_media_type(text).map(FileType::Converted));
+    let declared = declared.ok_or_else(|| Problem::UnsupportedMediaType(foreign.into()))?;
+    declared.require_accepted(app)?;
+    Ok(Some(declared))
 }
 
 /// What is stored of an upload.
 pub enum Received {
     /// An image that can be served.
     Image(Stored),
-    /// A file that must be converted.
-    Avif(PutFile),
+    /// A file of a kind that must be converted.
+    Converted(PutFile, Kind),
 }
 
 /// A stored image that nothing refers to yet.
@@ -139,6 +146,7 @@ async fn stream(app: &App, body: Body, (declared, rule): (Option<FileType>, Uplo
         // The file ended within its magic bytes: truncated (422) or of another type (415).
         return Err(head.finish().err().unwrap_or_else(foreign));
     }
+    head.found.map_or(Ok(()), |found| found.require_accepted(app))?;
     let key = BlobKey(db::blobs::stage_unknown(&mut *app.connection().await?).await?);
     let mut writer = app.blobs.writer(key);
     for piece in held {
@@ -155,7 +163,10 @@ async fn stream(app: &App, body: Body, (declared, rule): (Option<FileType>, Uplo
     }
     let read = head.finish()?;
     let upload = put_file(key, &writer.finish().await?);
-    let Some(Found { header, origin, is_animated }) = read else { return Ok(Received::Avif(upload)) };
+    let Found { header, origin, is_animated } = match read {
+        Read::Image(found) => found,
+        Read::Converted(kind) => return Ok(Received::Converted(upload, kind)),
+    };
     let cleaned = match rule {
         UploadMetadata::Keep => None,
         UploadMetadata::Auto | UploadMetadata::Strip => {
@@ -183,7 +194,7 @@ async fn store_cleaned(app: &App, key: BlobKey, cleaned: Cleaned) -> Result<(Put
     let to = BlobKey(db::blobs::stage_unknown(&mut *app.connection().await?).await?);
     let mut head = Head::new(None);
     let file = rewrite(&app.blobs, key, to, cleaned, |piece| head.push(piece)).await?;
-    Ok((file, head.finish()?.ok_or_else(foreign)?.header))
+    Ok((file, head.finish()?.image()?.header))
 }
 
 async fn next(pieces: &mut BodyDataStream) -> Result<Option<Bytes>> {
@@ -194,23 +205,33 @@ fn foreign() -> Problem {
     Problem::UnsupportedMediaType("the body is not a PNG, JPEG, WebP, GIF or AVIF".into())
 }
 
-fn heic() -> Problem {
-    let remedy = "Convert it to JPEG first, on a Mac with `sips -s format jpeg IN.heic --out OUT.jpg`, elsewhere with \
-                  `heif-dec IN.heic OUT.jpg` of libheif. The console does so where the browser can.";
-    let details = ErrorDetails { format: Some("heic".into()), remedy: Some(remedy.into()), ..ErrorDetails::default() };
-    Problem::UnsupportedFormat("HEIC is not accepted: convert it to JPEG first".into(), Box::new(details))
-}
-
 /// Parses the image's header from the passing bytes.
 pub struct Head {
     declared: Option<FileType>,
     found: Option<FileType>,
-    /// The first bytes: until the type is known, or of an AVIF those that hold its header.
+    /// The first bytes: until the type is known, or of a file that is converted those that hold its header.
     start: Vec<u8>,
     reader: HeaderReader,
     xmp: XmpReader,
     frames: FrameCounter,
     error: Option<HeaderError>,
+}
+
+/// What the bytes of a file are.
+pub enum Read {
+    Image(Found),
+    /// It must be converted.
+    Converted(Kind),
+}
+
+impl Read {
+    /// The image, where nothing else can be.
+    pub fn image(self) -> Result<Found> {
+        match self {
+            Self::Image(found) => Ok(found),
+            Self::Converted(_) => Err(Problem::internal("a file of the service is no image")),
+        }
+    }
 }
 
 /// What the bytes of an image say.
@@ -247,13 +268,13 @@ impl Head {
                         declared.media_type()
                     )));
                 }
-                if found != FileType::Avif {
+                if let FileType::Kept(_) = found {
                     let start = std::mem::take(&mut self.start);
                     self.read(&start);
                 }
             }
             Some(FileType::Kept(_)) => self.read(bytes),
-            Some(FileType::Avif) => {
+            Some(FileType::Converted(_)) => {
                 let missing = MAX_META_BYTES.saturating_sub(self.start.len()).min(bytes.len());
                 self.start.extend_from_slice(&bytes[..missing]);
             }
@@ -269,13 +290,17 @@ impl Head {
         }
     }
 
-    /// Ends the file. `None` if it must be converted.
-    pub fn finish(self) -> Result<Option<Found>> {
+    /// Ends the file.
+    pub fn finish(self) -> Result<Read> {
         let unprocessable = |error: HeaderError| Problem::unprocessable("body", error.to_string());
         match self.found {
             Some(FileType::Kept(_)) => {}
-            Some(FileType::Avif) => {
-                return avif::probe(&self.start).map(|_| None).map_err(unprocessable);
+            Some(FileType::Converted(kind)) => {
+                let probed = match kind {
+                    Kind::Avif => avif::probe(&self.start).map(drop),
+                    Kind::Heif => avif::probe_heif(&self.start).map(drop),
+                };
+                return probed.map(|()| Read::Converted(kind)).map_err(unprocessable);
             }
             // The file ended within its magic bytes.
             None if Format::sniff(&self.start).is_none() && !is_box(&self.start) => return Err(foreign()),
@@ -287,7 +312,8 @@ impl Head {
             Some(error) => Err(error),
             None => self.reader.finish(),
         };
-        Ok(Some(Found { header: read.map_err(unprocessable)?, origin, is_animated: self.frames.is_animated() }))
+        let is_animated = self.frames.is_animated();
+        Ok(Read::Image(Found { header: read.map_err(unprocessable)?, origin, is_animated }))
     }
 }
 
@@ -307,8 +333,7 @@ fn found(start: &[u8]) -> Result<Option<FileType>> {
     match avif::sniff(start) {
         _ if !is_box(start) => Err(foreign()),
         _ if start.len() < avif::SNIFF_BYTES.min(be32(start)) => Ok(None),
-        Some(Kind::Avif) => Ok(Some(FileType::Avif)),
-        Some(Kind::Heif) => Err(heic()),
+        Some(kind) => Ok(Some(FileType::Converted(kind))),
         None => Err(foreign()),
     }
 }

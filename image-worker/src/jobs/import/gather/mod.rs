@@ -21,7 +21,7 @@ use worker::files::CleanContent;
 use worker::{Error, Worker};
 
 use super::files::FilePermits;
-use super::image::{self, ImportedImage, Thumbnail};
+use super::image::{self, ImportedImage, Thumbnail, Unusable};
 use crate::gallery::{self, Choice, Gallery, Skips};
 
 /// Maximum time of an import (docs/reference/imports.md#discovery-budgets).
@@ -133,7 +133,8 @@ pub(super) async fn gather(
 }
 
 fn failed(request: &Request, kind: FailureKind, message: impl Into<String>) -> Gathered {
-    Gathered::Failed(Failure { kind, field: request.url_field().into(), message: message.into(), full: None })
+    let (field, message) = (request.url_field().into(), message.into());
+    Gathered::Failed(Failure { kind, field, message, full: None, is_heic: false })
 }
 
 fn download_failed(request: &Request, error: DownloadError) -> Gathered {
@@ -171,7 +172,13 @@ async fn image(
             Some(brought) => Gathered::Images(vec![brought], None),
             None => Gathered::Stale,
         }),
-        Err(why) => Ok(failed(request, FailureKind::Unprocessable, format!("cannot be imported: {why}"))),
+        Err(why) => Ok(Gathered::Failed(Failure {
+            kind: FailureKind::Unprocessable,
+            field: request.url_field().into(),
+            message: format!("cannot be imported: {why}"),
+            full: None,
+            is_heic: matches!(why, Unusable::Heic),
+        })),
     }
 }
 

@@ -63,6 +63,7 @@ fn worker(shop: &Receiver) -> Worker {
         windows: WINDOWS,
         upload_metadata: UploadMetadata::Auto,
         worker_silent: Duration::from_secs(15),
+        heif: None,
         marks: worker::marks::OriginMarks(true),
         free_work: service::account::FreeWork::new().0,
     }

@@ -3,9 +3,10 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::bitmap::Bitmap;
+use crate::bitmap::{Bitmap, Channels};
 use crate::decode::decode;
 use crate::header::{MAX_PIXELS, MAX_SIDE};
+use crate::testing::{drawn, exif_block, png_chunk, png_with, quarters, written};
 
 macro_rules! sample {
     ($name:literal) => {
@@ -275,6 +276,44 @@ fn a_grid_that_does_not_cover_its_image_is_refused() {
 }
 
 #[test]
+fn of_a_file_in_another_codec_size_and_xmp_are_read() {
+    let hevc = |file: &[u8]| {
+        let mut file = file.to_vec();
+        let at = file.windows(4).position(|kind| kind == b"av01").expect("an item");
+        file[at..at + 4].copy_from_slice(b"hvc1");
+        file
+    };
+    let turned = hevc(sample!("orient6"));
+    assert!(matches!(probe(&turned), Err(HeaderError::UnsupportedAvif(_))));
+    let header = probe_heif(&turned).expect("a header");
+    assert_eq!((header.pixels(), xmp_of_heif(&turned, &header)), (40 * 24, None));
+    let described = hevc(sample!("xmp"));
+    let packet = xmp(sample!("xmp"), &probe(sample!("xmp")).expect("a header")).expect("a packet").into_owned();
+    let header = probe_heif(&described).expect("a header");
+    assert_eq!(xmp_of_heif(&described, &header).as_deref(), Some(packet.as_slice()));
+    assert_eq!(probe_heif(&turned[..40]), Err(HeaderError::Truncated));
+}
+
+#[test]
+fn what_a_program_decoded_is_encoded_as_it_is() {
+    let image = quarters(40, 24);
+    let png = png_with(&image, &[]);
+    for (pixels_max, fits) in [(959, false), (960, true), (961, true)] {
+        assert_eq!(convert_decoded(&png, pixels_max).is_ok(), fits, "{pixels_max}");
+    }
+    let format = |png: &[u8]| convert_decoded(png, 960).map(|output| (output.format, output.width, output.height)).ok();
+    assert_eq!(format(&png), Some((OutputFormat::Jpeg, 40, 24)));
+    let transparent = drawn(40, 24, Channels::Rgba, |_, _| [100; 4]);
+    assert_eq!(format(&png_with(&transparent, &[])), Some((OutputFormat::Png, 40, 24)));
+    assert_eq!(format(&written(&image, OutputFormat::Jpeg, 90)), None);
+    assert_eq!(format(&png[..60]), None);
+    // Turned by 90 degrees says the EXIF block, which is a copy of that of the file.
+    let turned = png_with(&image, &[png_chunk(b"eXIf", &exif_block(6, false))]);
+    assert_eq!(crate::probe(&turned).expect("a header").size(), Size::new(24, 40));
+    assert_eq!(format(&turned), Some((OutputFormat::Jpeg, 40, 24)));
+}
+
+#[test]
 fn hostile_tables_cost_little() {
     // Parts of data that take no bytes, for as many items as fit.
     let entry = [&[0, 1, 0, 0][..], &u16::MAX.to_be_bytes()].concat();
@@ -313,6 +352,9 @@ proptest! {
         }
         if let Ok(header) = probe(&bytes) {
             let _ = xmp(&bytes, &header);
+        }
+        if let Ok(header) = probe_heif(&bytes) {
+            let _ = xmp_of_heif(&bytes, &header);
         }
     }
 }
