@@ -7,6 +7,7 @@ use bytes::Bytes;
 use e2e::api::{key, text};
 use e2e::{Part, SETTLING, Stack, User, checker};
 use serde_json::{Value, json};
+use testkit::wait_for;
 
 use super::{mortal, start};
 
@@ -152,10 +153,20 @@ async fn a_video_is_kept_once_whoever_asks_and_whatever_dies() {
     assert_eq!(stack.ended(Part::GATEWAY).await.code(), None, "killed");
     stack.restart(Part::GATEWAY).await;
     keep(&job).await.expect(200);
-    // Many ask at the same time.
+    // Many ask at the same time, and have all seen a video that is not kept when the first one keeps it.
     let job = video(&user).await;
     shown(&user, &job, "to be kept").await;
-    let replies = futures_util::future::join_all((0..8).map(|_| keep(&job).into_future())).await;
+    let mut holder = stack.pool().begin().await.expect("begins");
+    let lock = sqlx::query("SELECT FROM jobs WHERE id = $1::uuid FOR NO KEY UPDATE").bind(text(&job, "/rawId"));
+    lock.execute(&mut *holder).await.expect("locks");
+    let waiting = "SELECT count(*) FROM pg_stat_activity
+                   WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'SELECT FROM jobs%'";
+    let release = async {
+        wait_for("all to wait", SETTLING, async || (stack.count(waiting).await == 8).then_some(())).await;
+        holder.rollback().await.expect("ends");
+    };
+    let asked = futures_util::future::join_all((0..8).map(|_| keep(&job).into_future()));
+    let (replies, ()) = tokio::join!(asked, release);
     let mut statuses: Vec<u16> = replies.iter().map(|reply| reply.status).collect();
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 200, 200, 200, 200, 200, 200, 201]);

@@ -35,7 +35,7 @@ pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
     let bytes = kept["asset"]["bytes"].as_u64().expect("a size");
     let film = File::open(of_size(&stack.blobs(), bytes)).expect("the local store has it");
     let content = format!("{API_ROOT}/assets/{}/content", text(&kept, "/asset/handle"));
-    let mut gateway = Connection::open(&stack.authority(0)).await;
+    let mut gateway = Connection::to(&stack.authority(0));
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for sample in 0..WARM_UP + SAMPLES {
         let start = sample.saturating_sub(WARM_UP) * STEP;
