@@ -13,7 +13,7 @@ use bytes::Bytes;
 use db::renditions::{CONVERTED, Rendition, Result as RenditionResult};
 use decoder::{Made, Order, Refusal, Work};
 use domain::message::TaskKind;
-use domain::origin::Origin;
+use domain::origin::{DigitalSourceType, Origin};
 use futures_util::TryStreamExt;
 use raster::xmp::{self, Properties};
 use raster::{Format, Header, HeaderReader, Progress, avif};
@@ -82,6 +82,8 @@ enum Kind {
     Document,
     /// An upload that is converted.
     Avif(avif::Header),
+    /// An MP4 file, of which the rendition is the poster.
+    Film,
 }
 
 impl Source {
@@ -92,6 +94,8 @@ impl Source {
             Kind::Image(header) => self.bytes + raster::rendition_bytes(header, width),
             Kind::Document => self.bytes + raster::document::rasterize_bytes(self.bytes, width),
             Kind::Avif(header) => self.bytes + header.memory_bytes(),
+            // A film is not loaded as a whole; the memory for its frame is reserved where it is decoded.
+            Kind::Film => 0,
         }
     }
 }
@@ -109,6 +113,9 @@ async fn examine(worker: &Worker, key: Uuid) -> Result<Option<Source>, Error> {
         let Some(head) = worker.part(key, 0..avif::MAX_META_BYTES as u64).await? else { return Ok(None) };
         let head: Vec<Bytes> = head.stream.try_collect().await?;
         return Ok(avif::probe(&head.concat()).ok().map(|header| Source { kind: Kind::Avif(header), bytes }));
+    }
+    if head.get(4..8) == Some(b"ftyp") {
+        return Ok(Some(Source { kind: Kind::Film, bytes }));
     }
     let mut reader = HeaderReader::new();
     let mut progress = reader.push(&head);
@@ -133,27 +140,51 @@ async fn compute(worker: &Worker, account: &str, rendition: &Rendition) -> Resul
     if matches!(source.kind, Kind::Avif(_)) != (width == CONVERTED) {
         return Ok(None);
     }
-    // The decoder has a copy of the file.
-    let memory = worker.pixels.reserve(source.bytes + source.memory_bytes(width)).await;
-    let Some(file) = worker.get(source_key).await? else { return Ok(None) };
-    let marks = worker.marks;
     let from = match source.kind {
         Kind::Image(_) => Material::Image,
         Kind::Document => Material::Document,
         Kind::Avif(_) => Material::Avif,
+        Kind::Film => return poster(worker, account, source_key, origin).await,
     };
+    // The decoder has a copy of the file.
+    let memory = worker.pixels.reserve(source.bytes + source.memory_bytes(width)).await;
+    let Some(file) = worker.get(source_key).await? else { return Ok(None) };
+    let marks = worker.marks;
     let order = Order::new(account, Reduce { width, from }, vec![file]);
     let made = memory.decode(order, move |files, made| {
         let made = made.into_iter().next().unwrap_or_default();
         let format = header_of_made(&made)?.format;
         let packet = match source.kind {
             Kind::Image(_) => marks.packet(origin, &files[0]),
-            Kind::Document => None,
+            Kind::Document | Kind::Film => None,
             Kind::Avif(header) => stated_origin(&files[0], &header),
         };
         Ok::<_, Error>((format, Content::new(marked(made, packet.as_deref()))))
     });
     made.await?.ok().transpose()
+}
+
+/// Makes the poster of a film; `None` if its first frame cannot be decoded.
+async fn poster(
+    worker: &Worker,
+    account: &str,
+    source_key: Uuid,
+    origin: Option<DigitalSourceType>,
+) -> Result<Option<(Format, Content)>, Error> {
+    let poster = match worker.film(account, source_key).await {
+        Ok(film) => film.poster,
+        Err(Error::BlobGone) => None,
+        Err(error) => return Err(error),
+    };
+    let Some(poster) = poster else { return Ok(None) };
+    let packet = worker.marks.packet(origin, &[]);
+    Ok(Some((
+        Format::Jpeg,
+        match packet {
+            None => poster,
+            packet => Content::new(marked(poster.bytes.into(), packet.as_deref())),
+        },
+    )))
 }
 
 /// The packet with the origin that the metadata of an AVIF state. It is no mark of the service: the conversion says what the upload
