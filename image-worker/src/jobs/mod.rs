@@ -35,9 +35,10 @@ impl Tasks {
 }
 
 /// What decoders do for this worker alone.
-pub fn decoder_kinds() -> [Kind; 6] {
+pub fn decoder_kinds() -> [Kind; 7] {
     [
         Kind::of::<action::Act>(),
+        Kind::of::<action::ActOnFrame>(),
         Kind::of::<generation::Draw>(),
         Kind::of::<generation::Lay>(),
         Kind::of::<generation::Prepare>(),
