@@ -63,7 +63,7 @@ pub enum Problem {
     PayloadTooHeavy,
     /// A body of an unsupported media type.
     UnsupportedMediaType(String),
-    /// An upload in a known format that is not accepted, with what can be done.
+    /// A file in a known format or codec that is not accepted, with what can be done.
     UnsupportedFormat(String, Box<ErrorDetails>),
     /// A byte range outside the resource. Holds the size of the resource.
     RangeNotSatisfiable(u64),

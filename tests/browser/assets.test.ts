@@ -88,7 +88,7 @@ scene("assets are uploaded with progress, and a file that is no image is refused
   ];
   await page.getByLabel("Images to upload").first().setInputFiles([image, text]);
   await page.getByRole("progressbar", { name: "Upload of pier.png" }).waitFor();
-  await page.getByText("notes.txt: only PNG, JPEG, WebP, GIF and AVIF images can be uploaded.").waitFor();
+  await page.getByText("notes.txt: only PNG, JPEG, WebP, GIF and AVIF images and MP4 videos can be uploaded.").waitFor();
   release();
   await tile(page, "pier.png").waitFor();
   await page.getByRole("progressbar").waitFor({ state: "detached" });

@@ -90,6 +90,7 @@ pub fn params() -> Vec<(&'static str, &'static str)> {
             "color-grade",
             r##"{"exposure": 1e0, "gamma": 0.1, "preset": "sepia", "intensity": 50.25, "tint": -100, "vibrance": 7}"##,
         ),
+        ("video-frame", r##"{"at": "time", "seconds": 1.25, "format": "jpeg", "quality": 90}"##),
         (
             "side-by-side-composite",
             r##"{"direction": "vertical", "gap": 1024, "scale": "match", "align": "end", "background": "#ffffff"}"##,

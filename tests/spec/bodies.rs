@@ -127,6 +127,7 @@ async fn a_declared_length_over_the_limit_is_refused_before_the_body() {
         ("/canvases", "application/json", 1024 * 1024),
         ("/canvases/absent/operations", "application/json", 16 * 1024 * 1024),
         ("/assets", "image/png", 52_428_800),
+        ("/assets", "video/mp4", 524_288_000),
     ] {
         let mut connection = tokio::net::TcpStream::connect(stack.authority(0)).await.expect("connects");
         let head = format!(

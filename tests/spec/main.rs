@@ -56,6 +56,7 @@ mod text;
 mod tools;
 mod traces;
 mod video_assets;
+mod video_uploads;
 mod videos;
 mod views;
 mod webhooks;

@@ -55,7 +55,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     // Processes, which do not import each other. The gateway uses `raster` for headers and metadata of images only, never for
-    // pixels.
+    // pixels, and `film` for the boxes of videos.
     (
         "gateway",
         &[
@@ -72,6 +72,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "providers",
             "raster",
             "egress",
+            "film",
             "service",
         ],
     ),

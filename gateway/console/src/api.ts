@@ -150,8 +150,11 @@ export const api = {
   drawing: async (canvas: string, signal: AbortSignal) => drawingOf(await render(canvas, "image/svg+xml", signal)),
 
   // A list is in full unless `view` asks for less.
-  actions: async (signal: AbortSignal) =>
-    ((await answer(contract.GET("/api/canvas-agent/v1/actions", { params: { query: { limit: 100 } }, signal }))) as components["schemas"]["ActionList"]).actions,
+  actions: async (medium: "image" | "video", signal: AbortSignal) =>
+    ((await answer(contract.GET("/api/canvas-agent/v1/actions", { params: { query: { medium, limit: 100 } }, signal }))) as components["schemas"]["ActionList"]).actions,
+
+  action: async (actionKey: string, signal: AbortSignal) =>
+    (await answer(contract.GET("/api/canvas-agent/v1/actions/{actionKey}", { params: { path: { actionKey } }, signal }))).action,
 
   /** Starts an Action. The target is an empty image node. */
   startAction: (actionKey: string, body: components["schemas"]["RunAction"]) =>

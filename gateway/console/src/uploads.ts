@@ -27,14 +27,14 @@ const MOST_ATTEMPTS = 6;
  * The types of files that the service takes. Some systems name that of a JPEG in another way. JPEG is the first and HEIC is not among them,
  * so that Safari gives a JPEG of a photograph.
  */
-const IMAGE_TYPES = ["image/jpeg", "image/jpg", "image/pjpeg", "image/png", "image/webp", "image/gif", "image/avif"];
+const FILE_TYPES = ["image/jpeg", "image/jpg", "image/pjpeg", "image/png", "image/webp", "image/gif", "image/avif", "video/mp4"];
 /** What file inputs accept. */
-export const ACCEPTED = IMAGE_TYPES.join(",");
+export const ACCEPTED = FILE_TYPES.join(",");
 
-const isImage = (file: File): boolean => IMAGE_TYPES.includes(file.type) || isHeic(file);
+const isAccepted = (file: File): boolean => FILE_TYPES.includes(file.type) || isHeic(file);
 
 /** What is said of files of other types. */
-export const refusalOf = (names: string[]): string => `${names.join(", ")}: only PNG, JPEG, WebP, GIF and AVIF images can be uploaded.`;
+export const refusalOf = (names: string[]): string => `${names.join(", ")}: only PNG, JPEG, WebP, GIF and AVIF images and MP4 videos can be uploaded.`;
 
 /** Whether another attempt can succeed, perhaps after the next sign-in. */
 export const isRepeatable = ({ isTemporary, status }: Problem): boolean => isTemporary || status === 401;
@@ -79,15 +79,15 @@ export class Uploads {
 
   readonly getList = (): readonly Upload[] => this.#list;
 
-  /** Begins uploads. Files that are no images are named in `refused`. */
+  /** Begins uploads. Files that are neither images nor videos are named in `refused`. */
   add(files: Iterable<File>): { added: Upload[]; refused: string[] } {
     const all = [...files];
-    const images = all.filter(isImage);
-    const added = images.map((file): Upload => ({ key: crypto.randomUUID(), name: file.name, file, progress: 0 }));
+    const known = all.filter(isAccepted);
+    const added = known.map((file): Upload => ({ key: crypto.randomUUID(), name: file.name, file, progress: 0 }));
     this.#set([...this.#list, ...added]);
     // The caller may have something to remember of each first.
     queueMicrotask(() => this.#next());
-    return { added, refused: all.filter((file) => !isImage(file)).map(({ name }) => name) };
+    return { added, refused: all.filter((file) => !isAccepted(file)).map(({ name }) => name) };
   }
 
   retry(key: string): void {

@@ -8,7 +8,7 @@
 //! written in one place. Every step checks for a cancel request, which also interrupts the wait for
 //! pixel memory (docs/reference/jobs.md#cancel).
 
-use actions::{Prepared, Source};
+use actions::{Frame, Prepared, Source};
 use app::job::{Completion, CompletionResult};
 use bytes::Bytes;
 use db::jobs::ResultFiles;
@@ -23,13 +23,14 @@ use domain::limits::{FILE_NAME_MAX, RENDITION_EAGER, TASK_CLAIMS_MAX};
 use domain::metadata::{Provenance, ProvenanceKind};
 use domain::origin::{self, DigitalSourceType, Origin};
 use futures_util::future::try_join_all;
-use raster::Format;
+use raster::{Color, Encoding, Format, OutputFormat};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use taskqueue::{Decision, Lease, Task};
 use uuid::Uuid;
 use worker::decode::{header_of_made, refusal};
 use worker::files::{Content, PUTS_MAX};
+use worker::film::{At, Span};
 use worker::marks::marked;
 use worker::{Error, Interrupt, Reservation, Worker, account_of, decision};
 
@@ -108,16 +109,27 @@ async fn make(
     let computing = async {
         // Memory is reserved before the files are loaded, so that jobs that wait for memory hold
         // nothing.
-        let (memory, files) = load(worker, &prepared, inputs, &assets).await?;
-        let order = Order::new(job.account.as_str(), Act::new(slug, params, &assets), files);
-        let made = memory.decode(order, move |files, made| {
-            let packet = files.first().and_then(|first| marks.packet(origin, first));
+        let act = Act::new(slug, params, &assets);
+        let finish = move |first: &[u8], made: Vec<Vec<u8>>| {
+            let packet = marks.packet(origin, first);
             let made = made.into_iter().map(|file| {
                 let header = header_of_made(&file)?;
                 Ok((header, Content::new(marked(file, packet.as_deref()))))
             });
             made.collect::<Result<Vec<_>, Error>>()
-        });
+        };
+        if let (Some(frame), [input], [video]) = (prepared.frame(), &**inputs, &*assets) {
+            let made = frame_of(worker, job, video, frame, |_| prepared.memory_bytes(), act, finish).await;
+            return match made {
+                Err(Error::BlobGone) => Err(gone(input)),
+                made => {
+                    made?.map_err(|why| invalid(format!("the video {} cannot be used: {why}", input.handle)).into())
+                }
+            };
+        }
+        let (memory, files) = load(worker, &prepared, inputs, &assets).await?;
+        let order = Order::new(job.account.as_str(), act, files);
+        let made = memory.decode(order, move |files, made| finish(files.first().map_or(&[], |first| first), made));
         made.await?.map_err(|why| Interrupt::from(invalid(why)))
     };
     let made = tokio::select! {
@@ -176,6 +188,29 @@ async fn load(
     }
 }
 
+/// Runs an Action on a frame of a video. The inner error says why there is no frame, as a sentence about the video.
+async fn frame_of<T: Send + 'static>(
+    worker: &Worker,
+    job: &Record,
+    video: &AssetRecord,
+    frame: Frame,
+    memory_bytes: impl FnOnce(u64) -> u64,
+    act: Act,
+    finish: impl FnOnce(&[u8], Vec<Vec<u8>>) -> T + Send + 'static,
+) -> Result<Result<T, String>, Error> {
+    let index = match worker.film_index(video.blob_key).await? {
+        Ok(index) => index,
+        Err(why) => return Ok(Err(why)),
+    };
+    let at = match frame {
+        Frame::First => At::First,
+        Frame::Last => At::Last,
+        Frame::Seconds(seconds) => At::Seconds(seconds),
+    };
+    let (work, finish) = (|span| ActOnFrame { span, act }, |made| finish(&[], made));
+    worker.film_work(job.account.as_str(), video.blob_key, &index, at, memory_bytes, work, finish).await
+}
+
 fn gone(input: &Input) -> Interrupt {
     Interrupt::from(invalid(format!("the input {} is gone", input.handle)))
 }
@@ -212,6 +247,23 @@ impl Work for Act {
         let output = prepared.run(files).map_err(refusal)?.bytes;
         let preview = raster::rendition(&output, RENDITION_EAGER).ok();
         Ok([Some(output), preview.map(|preview| preview.bytes)].into_iter().flatten().collect())
+    }
+}
+
+/// An Action on a frame of a video, as a decoder does it. The frame becomes an image without loss, as the Action reads it.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct ActOnFrame {
+    span: Span,
+    act: Act,
+}
+
+impl Work for ActOnFrame {
+    const NAME: &'static str = "action on a frame";
+
+    fn run(self, files: &[Bytes], report: &mut dyn FnMut(u32)) -> Made {
+        let encoding = Encoding { format: OutputFormat::Png, quality: 100, flatten: Color::WHITE };
+        let frame = raster::encode(&self.span.decode(files)?, &encoding).map_err(refusal)?;
+        self.act.run(&[frame.into()], report)
     }
 }
 

@@ -36,9 +36,10 @@ impl Tasks {
 }
 
 /// What decoders do for this worker alone.
-pub fn decoder_kinds() -> [Kind; 7] {
+pub fn decoder_kinds() -> [Kind; 8] {
     [
         Kind::of::<action::Act>(),
+        Kind::of::<action::ActOnFrame>(),
         Kind::of::<conversion::Convert>(),
         Kind::of::<generation::Draw>(),
         Kind::of::<generation::Lay>(),

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use db::renditions::{CONVERTED, Rendition, Result as RenditionResult};
 use decoder::{Made, Order, Refusal, Work};
 use domain::message::TaskKind;
+use domain::origin::DigitalSourceType;
 use futures_util::TryStreamExt;
 use raster::{Format, Header, HeaderReader, Progress, avif};
 use serde::{Deserialize, Serialize};
@@ -82,6 +83,8 @@ enum Kind {
     Document,
     /// An upload that is converted.
     Foreign(Foreign),
+    /// An MP4 file, of which the rendition is the poster.
+    Film,
 }
 
 impl Source {
@@ -92,6 +95,8 @@ impl Source {
             Kind::Image(header) => self.bytes + raster::rendition_bytes(header, width),
             Kind::Document => self.bytes + raster::document::rasterize_bytes(self.bytes, width),
             Kind::Foreign(header) => self.bytes + header.memory_bytes(),
+            // A film is not loaded as a whole; the memory for its frame is reserved where it is decoded.
+            Kind::Film => 0,
         }
     }
 }
@@ -110,6 +115,9 @@ async fn examine(worker: &Worker, key: Uuid) -> Result<Option<Source>, Error> {
         let head: Vec<Bytes> = head.stream.try_collect().await?;
         let header = Foreign::probe(kind, &head.concat()).ok();
         return Ok(header.map(|header| Source { kind: Kind::Foreign(header), bytes }));
+    }
+    if head.get(4..8) == Some(b"ftyp") {
+        return Ok(Some(Source { kind: Kind::Film, bytes }));
     }
     let mut reader = HeaderReader::new();
     let mut progress = reader.push(&head);
@@ -134,16 +142,20 @@ async fn compute(worker: &Worker, account: &str, rendition: &Rendition) -> Resul
     if matches!(source.kind, Kind::Foreign(_)) != (width == CONVERTED) {
         return Ok(None);
     }
+    let from = match source.kind {
+        Kind::Image(_) => Ok(Material::Image),
+        Kind::Document => Ok(Material::Document),
+        Kind::Foreign(header) => Err(header),
+        Kind::Film => return poster(worker, account, source_key, origin).await,
+    };
     // The decoder has a copy of the file.
     let memory = worker.pixels.reserve(source.bytes + source.memory_bytes(width)).await;
     let Some(file) = worker.get(source_key).await? else { return Ok(None) };
-    let marks = worker.marks;
-    let from = match source.kind {
-        Kind::Image(_) => Material::Image,
-        Kind::Document => Material::Document,
-        Kind::Foreign(header) => return Ok(header.convert(worker, account, memory, file).await?.ok()),
+    let from = match from {
+        Ok(from) => from,
+        Err(foreign) => return Ok(foreign.convert(worker, account, memory, file).await?.ok()),
     };
-    let is_image = matches!(from, Material::Image);
+    let (marks, is_image) = (worker.marks, matches!(from, Material::Image));
     let order = Order::new(account, Reduce { width, from }, vec![file]);
     let made = memory.decode(order, move |files, made| {
         let made = made.into_iter().next().unwrap_or_default();
@@ -152,6 +164,29 @@ async fn compute(worker: &Worker, account: &str, rendition: &Rendition) -> Resul
         Ok::<_, Error>((format, Content::new(marked(made, packet.as_deref()))))
     });
     made.await?.ok().transpose()
+}
+
+/// Makes the poster of a film; `None` if its first frame cannot be decoded.
+async fn poster(
+    worker: &Worker,
+    account: &str,
+    source_key: Uuid,
+    origin: Option<DigitalSourceType>,
+) -> Result<Option<(Format, Content)>, Error> {
+    let poster = match worker.film(account, source_key).await {
+        Ok(film) => film.poster,
+        Err(Error::BlobGone) => None,
+        Err(error) => return Err(error),
+    };
+    let Some(poster) = poster else { return Ok(None) };
+    let packet = worker.marks.packet(origin, &[]);
+    Ok(Some((
+        Format::Jpeg,
+        match packet {
+            None => poster,
+            packet => Content::new(marked(poster.bytes.into(), packet.as_deref())),
+        },
+    )))
 }
 
 /// The copy of an image or a document, as a decoder makes it.

@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use domain::Violation;
 use domain::action::{
-    ACTION_VERSION, Action, ActionInput, ActionOutput, ActionSlug, Parameter, ParameterOption, ParameterType,
+    ACTION_VERSION, Action, ActionInput, ActionOutput, ActionSlug, Medium, Parameter, ParameterOption, ParameterType,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -49,6 +49,12 @@ impl DefinedAction {
     /// The served form.
     pub fn document(&self) -> Action {
         self.action.clone()
+    }
+
+    /// The same Action, which reads another medium.
+    pub(super) fn of(mut self, medium: Medium) -> Self {
+        self.action.medium = medium;
+        self
     }
 
     /// Effect on the origin of its inputs.
@@ -190,6 +196,7 @@ impl<const N: usize> Definition<N> {
             title: self.title.into(),
             summary: self.summary.into(),
             estimated_seconds: self.cost.typical_seconds(self.inputs.len()),
+            medium: Medium::Image,
             inputs: self.inputs,
             output: ActionOutput { title: "Image".into(), description: self.output.into() },
             parameters: self.parameters.into_iter().chain(encoding()).collect(),

@@ -19,6 +19,7 @@ mod resize;
 mod rotate;
 mod side_by_side_composite;
 mod stored;
+mod video_frame;
 
 #[cfg(test)]
 mod params_tests;
@@ -46,7 +47,7 @@ const PIXEL_BYTES: u64 = 4;
 /// state of the codecs.
 const FIXED_BYTES: u64 = 2 << 20;
 
-/// Every Action, in the order in which lists serve them.
+/// Every Action, also those of other media than images, in the order in which lists serve them.
 pub fn all() -> &'static [DefinedAction] {
     static ACTIONS: LazyLock<Vec<DefinedAction>> = LazyLock::new(|| {
         let define = |slug: &ActionSlug| match slug {
@@ -58,6 +59,7 @@ pub fn all() -> &'static [DefinedAction] {
             ActionSlug::OverlayImage => overlay_image::action(),
             ActionSlug::ColorGrade => color_grade::action(),
             ActionSlug::Rotate => rotate::action(),
+            ActionSlug::VideoFrame => video_frame::action(),
         };
         ActionSlug::ALL.iter().map(define).collect()
     });
@@ -96,11 +98,23 @@ pub struct Source {
     pub file_bytes: u64,
 }
 
+/// The frame of a video that an Action reads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Frame {
+    /// The one that is shown first.
+    First,
+    /// The one that is shown last.
+    Last,
+    /// The one that is shown after this many seconds.
+    Seconds(f64),
+}
+
 impl Source {
-    /// An input from what is stored of it. The service stores no other formats; one would be assumed to take as much memory as the
-    /// most expensive.
+    /// An input from what is stored of it. Of a video, it is the frame that is read, as a PNG. The service stores no other formats; one
+    /// would be assumed to take as much memory as the most expensive.
     pub fn stored(media_type: &str, (width, height): (i32, i32), file_bytes: i64) -> Self {
         let format = match media_type {
+            "video/mp4" => return Self::frame((width, height)),
             "image/png" => Format::Png,
             "image/gif" => Format::Gif,
             "image/jpeg" => Format::Jpeg,
@@ -109,6 +123,14 @@ impl Source {
         let side = |side: i32| u32::try_from(side).unwrap_or(0);
         let size = Size::new(side(width), side(height));
         Self { format, size, file_bytes: u64::try_from(file_bytes).unwrap_or(0) }
+    }
+
+    /// A frame of a video of this size.
+    fn frame((width, height): (i32, i32)) -> Self {
+        /// Of noise, which does not compress.
+        const FRAME_PIXEL_BYTES: u64 = 3;
+        let as_image = Self::stored("image/png", (width, height), 0);
+        Self { file_bytes: FRAME_PIXEL_BYTES * as_image.size.pixels(), ..as_image }
     }
 
     fn assumed(&self) -> Header {
@@ -134,6 +156,11 @@ impl Refusal {
 trait Run: Debug + Send + Sync {
     /// The size of the result for inputs of these sizes. Their number matches the Action.
     fn plan(&self, sources: &[Size]) -> Result<Size, Refusal>;
+
+    /// The frame that is read of an input that is a video.
+    fn frame(&self) -> Option<Frame> {
+        None
+    }
 
     /// Upper bound in bytes of the memory for a result of size `output`, in addition to the files and to
     /// [`FIXED_BYTES`].
@@ -188,6 +215,12 @@ impl Prepared {
     /// The Action.
     pub fn action(&self) -> &'static DefinedAction {
         self.action
+    }
+
+    /// The frame that is read of an input that is a video. The caller decodes it, and [runs](Self::run) the Action on it as an image
+    /// without loss.
+    pub fn frame(&self) -> Option<Frame> {
+        self.stored.params.frame()
     }
 
     /// The estimate for the inputs, or why the Action cannot succeed

@@ -121,9 +121,12 @@ fn every_bound_is_inclusive_and_every_option_is_taken() {
         for parameter in &action.parameters {
             let judge = |value: Value| {
                 let mut params = least(&action.slug);
+                let is_time = value == json!("time");
                 params.insert(parameter.id.to_string(), value);
                 // Parameters that must be sent together.
                 match &*parameter.id {
+                    "at" if is_time => drop(params.insert("seconds".into(), json!(0))),
+                    "seconds" => drop(params.insert("at".into(), json!("time"))),
                     "x" => drop(params.insert("y".into(), json!(0))),
                     "y" => drop(params.insert("x".into(), json!(0))),
                     _ => {}

@@ -132,6 +132,7 @@ fn params_with_effect(slug: &str) -> Value {
         "overlay-image" => json!({"anchor": "center", "scale": 60, "opacity": 70, "rotate": 33, "blend": "multiply"}),
         "color-grade" => json!({"exposure": 0.4, "vibrance": 50, "shadows": 30, "gamma": 1.2, "preset": "sepia"}),
         "rotate" => json!({"degrees": 12.5, "flip": "horizontal", "background": "#ffffff"}),
+        "video-frame" => json!({"at": "last", "format": "webp", "quality": 40}),
         other => panic!("{other} has no parameters here"),
     }
 }

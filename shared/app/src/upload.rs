@@ -1,7 +1,7 @@
 //! Uploads: an asset whose bytes are in the object store, and a node that shows it (docs/reference/assets.md#upload).
 
 use ::canvas::Footprint;
-use ::canvas::geometry::fitted;
+use ::canvas::geometry::{fitted, fitted_as};
 use ::canvas::placement::{Frame, free_spot};
 use ::canvas::size::serialized_size;
 use db::PgConnection;
@@ -9,13 +9,13 @@ use db::accounts::Credential;
 use db::assets::NewAsset;
 use db::blobs::PutFile;
 use db::canvases::{Change, NewActivity};
-use domain::asset::{AssetKind, AssetRecord, MetadataClass, OriginalFile, OriginalReason};
+use domain::asset::{AssetKind, AssetRecord, MetadataClass, OriginalFile, OriginalReason, VideoDetails};
 use domain::canvas::{ActivityType, CanvasRecord};
 use domain::channel;
 use domain::graph::{GraphWrites, Node, NodeType};
 use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, NodeId};
 use domain::idempotency::StoredOutcome;
-use domain::limits::{CANVAS_BYTES_MAX, CANVAS_NODES_MAX, TITLE_MAX};
+use domain::limits::{CANVAS_BYTES_MAX, CANVAS_NODES_MAX, POSTER_SIDE, TITLE_MAX};
 use domain::message::ReadyTasks;
 use domain::metadata::{Provenance, ProvenanceKind, ServerMetadata};
 use domain::origin::Origin;
@@ -23,8 +23,8 @@ use domain::origin::Origin;
 use crate::command::{CanvasWrite, Command, Key, LockedCanvas, Locks};
 use crate::{Error, Result, storage};
 
-/// A stored image that nothing refers to yet.
-pub struct StoredImage {
+/// A stored image or video that nothing refers to yet.
+pub struct StoredFile {
     /// The file under the key of a staged blob.
     pub file: PutFile,
     pub media_type: &'static str,
@@ -40,6 +40,8 @@ pub struct StoredImage {
     pub is_animated: bool,
     /// The file as it came, if it is another one and is kept.
     pub original: Option<KeptOriginal>,
+    /// Of a video. Its poster is made later.
+    pub video: Option<VideoDetails>,
 }
 
 /// A stored file that becomes an original.
@@ -50,7 +52,7 @@ pub struct KeptOriginal {
     pub reason: OriginalReason,
 }
 
-/// Makes an asset of a stored image.
+/// Makes an asset of a stored image or video.
 pub struct UploadAsset<'a> {
     /// Who uploads it.
     pub caller: &'a Credential,
@@ -59,7 +61,7 @@ pub struct UploadAsset<'a> {
     /// `true` if the canvas gets a node that shows it.
     pub is_shown: bool,
     pub name: String,
-    pub image: StoredImage,
+    pub file: StoredFile,
     pub key: Option<Key<'a>>,
     /// W3C trace context of the request.
     pub traceparent: String,
@@ -103,8 +105,8 @@ impl Command for UploadAsset<'_> {
             None => None,
             Some(target) => Some(target.lock_checked(conn, locked, &Footprint::default()).await?.record),
         };
-        let StoredImage { file, media_type, width, height, origin, metadata_removed, is_animated, original } =
-            &self.image;
+        let StoredFile { file, media_type, width, height, origin, metadata_removed, is_animated, original, video } =
+            &self.file;
         let owner = canvas.as_ref().map_or(account, |canvas| &canvas.handle.owner);
         let inconsistent = |message: &str| Error::Inconsistent(message.to_owned());
         let files: Vec<PutFile> =
@@ -131,11 +133,20 @@ impl Command for UploadAsset<'_> {
         };
         let node = canvas.as_ref().filter(|_| self.is_shown).map(|_| NodeId::generate());
         let side = |pixels: u32| i32::try_from(pixels).map_err(|_| inconsistent("an image is larger than its limit"));
+        let trace = Some(self.traceparent.as_str());
+        let video = match video {
+            None => None,
+            Some(video) => {
+                db::renditions::request(conn, blob_key, POSTER_SIDE, owner, trace, &self.ready).await?;
+                let poster = db::renditions::poster(conn, blob_key).await?;
+                Some(VideoDetails { poster, ..video.clone() })
+            }
+        };
         let asset = NewAsset {
             handle: AssetHandle { owner: owner.clone(), id: AssetId::generate() },
             canvas_key: canvas.as_ref().map(|canvas| canvas.key),
             node: node.clone(),
-            kind: AssetKind::Image,
+            kind: if video.is_some() { AssetKind::Video } else { AssetKind::Image },
             name: self.name.clone(),
             mime_type: (*media_type).into(),
             width: side(*width)?,
@@ -145,14 +156,16 @@ impl Command for UploadAsset<'_> {
             origin: *origin,
             metadata_removed: metadata_removed.clone(),
             original,
-            video: None,
+            video,
         };
         let record = db::assets::insert(conn, &asset).await?;
         if let (Some(canvas), Some(node)) = (&canvas, node) {
             self.place(conn, canvas, node, &record).await?;
         }
-        let (size, trace) = ((asset.width, asset.height), Some(self.traceparent.as_str()));
-        db::renditions::request_eager(conn, blob_key, size, owner, trace, &self.ready).await?;
+        if asset.kind == AssetKind::Image {
+            let size = (asset.width, asset.height);
+            db::renditions::request_eager(conn, blob_key, size, owner, trace, &self.ready).await?;
+        }
         Ok((record, false))
     }
 
@@ -171,7 +184,7 @@ impl Command for UploadAsset<'_> {
 }
 
 impl UploadAsset<'_> {
-    /// Adds an image node at the first free spot to the right of the content (docs/reference/assets.md#upload-into-a-canvas).
+    /// Adds an image or video node at the first free spot to the right of the content (docs/reference/assets.md#upload-into-a-canvas).
     async fn place(
         &self,
         conn: &mut PgConnection,
@@ -180,13 +193,17 @@ impl UploadAsset<'_> {
         asset: &AssetRecord,
     ) -> Result<()> {
         let title: String = asset.name.chars().take(TITLE_MAX).collect();
-        let (width, height) = fitted((f64::from(asset.width), f64::from(asset.height)), &title);
+        let size = (f64::from(asset.width), f64::from(asset.height));
+        let (kind, summary, (width, height)) = match asset.kind {
+            AssetKind::Video => (NodeType::Video, "uploaded a video", fitted_as(NodeType::Video, size, &title)),
+            _ => (NodeType::Image, "uploaded an image", fitted(size, &title)),
+        };
         let frames = db::canvases::frames(conn, canvas.key).await?;
         let frames = frames.into_iter().map(|frame| Frame::new(frame.position, frame.width, frame.height));
         let provenance = Provenance { created_at: Some(asset.created_at), ..Provenance::new(ProvenanceKind::Upload) };
         let node = Node {
             id,
-            kind: NodeType::Image,
+            kind,
             title,
             position: free_spot(frames, width, height),
             width,
@@ -208,7 +225,7 @@ impl UploadAsset<'_> {
             activity: Some(NewActivity {
                 kind: ActivityType::AssetUploaded,
                 actor: &self.caller.actor(),
-                summary: "uploaded an image".into(),
+                summary: summary.into(),
                 nodes: std::slice::from_ref(&node.id),
             }),
             ..Change::new(&revision)

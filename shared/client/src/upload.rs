@@ -12,6 +12,8 @@ pub fn media_type(bytes: &[u8]) -> Option<&'static str> {
         [_, _, _, _, b'f', b't', b'y', b'p', b'h', b'e', b'i' | b'v', ..] => Some("image/heic"),
         // The brands that follow tell an AVIF from a HEIC.
         [_, _, _, _, b'f', b't', b'y', b'p', b'm', b'i' | b's', b'f', b'1', ..] => Some("application/octet-stream"),
+        // Other brands are those of videos. Of a QuickTime film, the service says that it is one.
+        [_, _, _, _, b'f', b't', b'y', b'p', ..] => Some("video/mp4"),
         _ => None,
     }
 }
@@ -30,7 +32,7 @@ mod tests {
         assert_eq!(media_type(b"\0\0\0\x20ftypavif\0\0\0\0"), Some("image/avif"));
         assert_eq!(media_type(b"\0\0\0\x20ftypheic\0\0\0\0"), Some("image/heic"));
         assert_eq!(media_type(b"\0\0\0\x20ftypmif1\0\0\0\0"), Some("application/octet-stream"));
-        assert_eq!(media_type(b"\0\0\0\x20ftypisom\0\0\0\0"), None);
+        assert_eq!(media_type(b"\0\0\0\x20ftypisom\0\0\0\0"), Some("video/mp4"));
         assert_eq!(media_type(b""), None);
     }
 }

@@ -35,6 +35,18 @@ named! {
         ColorGrade = "color-grade",
         /// Turns or mirrors an image.
         Rotate = "rotate",
+        /// Makes an image of a frame of a video.
+        VideoFrame = "video-frame",
+    }
+}
+
+named! {
+    /// What an Action reads.
+    Medium {
+        /// Images.
+        Image = "image",
+        /// A video.
+        Video = "video",
     }
 }
 
@@ -78,7 +90,7 @@ named! {
     }
 }
 
-/// An image that an Action reads.
+/// An image or a video that an Action reads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ActionInput {
     /// Name of the input.
@@ -179,7 +191,9 @@ pub struct Action {
     /// Estimated seconds for images of twelve megapixels. Guidance.
     #[schema(minimum = 1)]
     pub estimated_seconds: i32,
-    /// Images that the Action reads, in order.
+    /// What the Action reads.
+    pub medium: Medium,
+    /// Images, or the video, that the Action reads, in order.
     #[schema(min_items = 1, max_items = 2)]
     pub inputs: Vec<ActionInput>,
     /// Result of the Action.

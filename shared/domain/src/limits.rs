@@ -67,6 +67,14 @@ pub const JSON_BODY_MAX: usize = 1024 * 1024;
 pub const JSON_DEPTH_MAX: usize = 64;
 /// An upload, in bytes.
 pub const UPLOAD_MAX: u64 = 52_428_800;
+/// An upload of a video, in bytes.
+pub const FILM_BYTES_MAX: u64 = 524_288_000;
+/// An uploaded video, in seconds.
+pub const FILM_SECONDS_MAX: u64 = 600;
+/// A side of an uploaded video, in pixels.
+pub const FILM_SIDE_MAX: u16 = 4096;
+/// The longest side of the poster that is made of a video, in pixels. It is recorded as the rendition of this width.
+pub const POSTER_SIDE: u32 = 1280;
 /// What one import reads of foreign servers, in bytes.
 pub const IMPORT_BYTES_MAX: u64 = 200 << 20;
 /// What a stored file or canvas counts at least towards the storage of its account, in bytes (`docs/reference/assets.md#storage-quota`).

@@ -60,7 +60,7 @@ pub struct ErrorDetails {
     pub max: Option<i64>,
     /// With a full storage: what makes room, in words.
     pub remedies: Option<Vec<String>>,
-    /// With an upload or an import in a format that is not accepted: the format, such as `heic`.
+    /// With an upload or an import in a format or codec that is not accepted: which, such as `heic`, `quicktime` or `hevc`.
     pub format: Option<String>,
     /// With an upload or an import in a format that is not accepted: what can be done, in words.
     pub remedy: Option<String>,

@@ -39,6 +39,8 @@ impl Head {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Child<'a> {
     pub name: Name,
+    /// Position of the box in its parent's content.
+    pub at: usize,
     /// Bytes of the whole box.
     pub size: usize,
     pub content: &'a [u8],
@@ -52,14 +54,14 @@ pub(crate) fn children(parent: Name, content: &[u8]) -> impl Iterator<Item = Res
         if rest.len() < 8 {
             return None;
         }
-        let child = child(parent, rest);
+        let child = child(parent, at, rest);
         // After an error there is nothing more.
         at = child.as_ref().map_or(usize::MAX, |child| at + child.size);
         Some(child)
     })
 }
 
-fn child(parent: Name, rest: &[u8]) -> Result<Child<'_>, Error> {
+fn child(parent: Name, at: usize, rest: &[u8]) -> Result<Child<'_>, Error> {
     let head = Head::read(rest)?.ok_or(Error::Damaged(parent))?;
     let size = match head.size {
         None => rest.len(),
@@ -67,7 +69,7 @@ fn child(parent: Name, rest: &[u8]) -> Result<Child<'_>, Error> {
     };
     // The head is at most as long as the box.
     let content = rest.get(head.length as usize..size).ok_or(Error::Damaged(head.name))?;
-    Ok(Child { name: head.name, size, content })
+    Ok(Child { name: head.name, at, size, content })
 }
 
 /// The first box with this name.

@@ -8,13 +8,14 @@
 //! its tracks, their codecs and sizes. [`Track::samples`] reads the tables that say where each coded frame is and when it is shown.
 //! [`avc`] reads the parameter sets of H.264.
 //!
-//! **Reason.** The workers find the frame to decode without reading the film. A library for the whole format reads all boxes of a file
-//! into memory as they claim to be.
+//! **Reason.** The gateway checks uploads, and the workers find the frame to decode. A library for the whole format reads all boxes
+//! of a file into memory as they claim to be.
 
 pub mod avc;
 
 mod boxes;
 mod movie;
+pub mod private;
 mod samples;
 mod scan;
 
@@ -22,6 +23,7 @@ mod scan;
 mod testing;
 
 pub use movie::{Codec, Color, Kind, Movie, Track, Turn};
+pub use private::Private;
 pub use samples::{Sample, Samples};
 pub use scan::{Piece, Scanner};
 

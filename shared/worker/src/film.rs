@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use decoder::{Made, Order, Refusal, Work};
-use domain::id::AccountUid;
+use domain::limits::POSTER_SIDE;
 use film::{Codec, Movie, Sample, Samples, Scanner, Track};
 use futures_util::TryStreamExt;
 use raster::{Bitmap, Bounds, Color, Encoding, OutputFormat, Resize, Size};
@@ -20,9 +20,6 @@ use uuid::Uuid;
 use crate::decode::{header_of_made, refusal};
 use crate::files::Content;
 use crate::{Error, Worker};
-
-/// The longest side of a poster in pixels.
-pub const POSTER_SIDE_MAX: u32 = 1280;
 
 /// The quality of a poster, which is a JPEG.
 const POSTER_QUALITY: u8 = 82;
@@ -57,7 +54,7 @@ pub struct Film {
     pub duration_ms: Option<u64>,
     /// `true` if it has sound.
     pub has_audio: Option<bool>,
-    /// Its first frame, a JPEG of at most [`POSTER_SIDE_MAX`] pixels a side.
+    /// Its first frame, a JPEG of at most [`POSTER_SIDE`] pixels a side.
     pub poster: Option<Content>,
 }
 
@@ -87,7 +84,7 @@ impl Worker {
     /// # Errors
     ///
     /// If the store, the database or a decoder fails, or the film's blob was removed.
-    pub async fn film(&self, account: &AccountUid, key: Uuid) -> Result<Film, Error> {
+    pub async fn film(&self, account: &str, key: Uuid) -> Result<Film, Error> {
         let index = match self.film_index(key).await? {
             Ok(index) => index,
             Err(why) => {
@@ -154,7 +151,7 @@ impl Worker {
     #[expect(clippy::too_many_arguments, reason = "they are the parts of one order")]
     pub async fn film_work<W: Work + Send + 'static, T: Send + 'static>(
         &self,
-        account: &AccountUid,
+        account: &str,
         key: Uuid,
         index: &Index,
         at: At,
@@ -180,7 +177,7 @@ impl Worker {
             Ok(samples) => samples,
             Err(why) => return Ok(Err(why)),
         };
-        let order = Order::new(account.as_str(), work(span), vec![index.content.clone(), samples.into()]);
+        let order = Order::new(account, work(span), vec![index.content.clone(), samples.into()]);
         memory.decode(order, |_, made| finish(made)).await
     }
 
@@ -355,13 +352,90 @@ impl Work for Poster {
     fn run(self, files: &[Bytes], _: &mut dyn FnMut(u32)) -> Made {
         let frame = self.0.decode(files)?;
         let Size { width, height } = frame.size();
-        let frame = match Bounds::new(Some(POSTER_SIDE_MAX), Some(POSTER_SIDE_MAX)) {
-            Some(bounds) if width.max(height) > POSTER_SIDE_MAX => {
+        let frame = match Bounds::new(Some(POSTER_SIDE), Some(POSTER_SIDE)) {
+            Some(bounds) if width.max(height) > POSTER_SIDE => {
                 raster::resize(&frame, &Resize::new(bounds)).map_err(refusal)?
             }
             _ => frame,
         };
         let encoding = Encoding { format: OutputFormat::Jpeg, quality: POSTER_QUALITY, flatten: Color::WHITE };
         Ok(vec![raster::encode(&frame, &encoding).map_err(refusal)?])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REORDERED: &[u8] = include_bytes!("../../../tests/films/reordered.mp4");
+
+    fn index(file: &[u8]) -> Index {
+        let mut scanner = Scanner::new();
+        scanner.stream(0, file).expect("is a film");
+        let size = file.len() as u64;
+        Index { content: scanner.finish(size).expect("is a film").into(), size }
+    }
+
+    /// What a decoder makes of a frame of a film.
+    fn frame(file: &[u8], at: At) -> Result<Bitmap, String> {
+        let index = index(file);
+        let plan = index.plan(at)?;
+        let bytes = |sample: &Sample| &file[sample.offset as usize..][..sample.size as usize];
+        let is_start = |key: &usize| index.is_start(bytes(&plan.samples.all()[*key]));
+        let read = plan.needed(plan.samples.keys(plan.wanted).find(is_start).expect("has a key frame"))?;
+        let samples: Vec<u8> = plan.samples.all()[read.clone()].iter().flat_map(bytes).copied().collect();
+        let span = Span { from: read.start, until: read.end };
+        span.decode(&[index.content, samples.into()]).map_err(|refusal| format!("{refusal:?}"))
+    }
+
+    #[test]
+    fn frames_are_found_and_decoded() {
+        let at = |seconds| frame(REORDERED, At::Seconds(seconds)).expect("is decoded");
+        let (first, last) = (frame(REORDERED, At::First), frame(REORDERED, At::Last));
+        assert_eq!((first, last), (Ok(at(0.0)), Ok(at(1.1))));
+        assert_eq!(at(0.5).size(), Size::new(96, 64));
+        assert!(at(0.5) != at(0.6));
+        let turned = frame(include_bytes!("../../../tests/films/turned.mp4"), At::First).expect("is decoded");
+        assert_eq!(turned.size(), Size::new(64, 96));
+    }
+
+    #[test]
+    fn what_cannot_be_decoded_says_why() {
+        let film = |name: &str| -> &'static [u8] {
+            match name {
+                "av1" => include_bytes!("../../../tests/films/av1.mp4"),
+                "hevc" => include_bytes!("../../../tests/films/hevc.mp4"),
+                "ten-bits" => include_bytes!("../../../tests/films/ten-bits.mp4"),
+                _ => include_bytes!("../../../tests/films/fragmented.mp4"),
+            }
+        };
+        for (name, said) in [
+            ("av1", "its codec is AV1; only H.264 is built in"),
+            ("hevc", "its codec is HEVC; only H.264 is built in"),
+            (
+                "ten-bits",
+                "its codec is H.264 with 10 bits per sample; only 8 bits, 4:2:0 and whole frames are built in",
+            ),
+            ("fragmented", "it consists of fragments"),
+        ] {
+            assert_eq!(frame(film(name), At::First), Err(said.to_owned()));
+        }
+        assert_eq!(frame(REORDERED, At::Seconds(1.2)), Err("it ends before 1.2 s".to_owned()));
+        let cut_off = Index { size: 100, ..index(REORDERED) };
+        let plan = cut_off.plan(At::First).expect("has a first frame");
+        assert_eq!(plan.needed(0), Err("it is cut off".to_owned()));
+    }
+
+    #[test]
+    fn samples_that_lie_near_each_other_are_read_at_once() {
+        let sample = |offset, size| Sample { offset, size, shown: 0, is_key: true };
+        let lengths = |samples: &[Sample]| runs(samples).map(<[Sample]>::len).collect::<Vec<_>>();
+        assert_eq!(lengths(&[]), []);
+        assert_eq!(lengths(&[sample(0, 10), sample(10, 10), sample(20 + GAP_BYTES, 1)]), [3]);
+        assert_eq!(lengths(&[sample(0, 10), sample(11 + GAP_BYTES, 1)]), [1, 1]);
+        assert_eq!(lengths(&[sample(10, 10), sample(0, 10)]), [1, 1], "backwards");
+        let half = (RUN_BYTES / 2) as u32;
+        let long: Vec<Sample> = (0..4).map(|number| sample(number * RUN_BYTES / 2, half)).collect();
+        assert_eq!(lengths(&long), [2, 2]);
     }
 }

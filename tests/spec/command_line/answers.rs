@@ -67,11 +67,12 @@ async fn json_is_the_answer_of_the_service() {
     let stack = &Stack::builder().image_workers(1).start().await;
     let (user, shell, canvas) = person(stack).await;
     let id = canvas.rsplit(':').next().expect("an id").to_owned();
-    let pairs: [(&[&str], &str); 8] = [
+    let pairs: [(&[&str], &str); 9] = [
         (&["show", &canvas], &format!("/canvases/{id}")),
         (&["review", &canvas], &format!("/canvases/{id}/review")),
         (&["list"], "/canvases"),
         (&["action", "list"], "/actions"),
+        (&["action", "list", "--medium", "video"], "/actions?medium=video"),
         (&["action", "show", "resize"], "/actions/resize"),
         (&["recipe", "list"], "/recipes"),
         (&["run", "list"], "/runs"),

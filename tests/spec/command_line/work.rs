@@ -4,7 +4,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use e2e::api::text;
-use e2e::{PATIENCE, Shell, Stack};
+use e2e::{PATIENCE, Shell, Stack, films};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
@@ -29,6 +29,21 @@ async fn an_action_runs_and_its_result_is_named() {
         shell.run(&["action", "run", "resize", &source, "-p", "width=0", "--on", &canvas, "--json"]).await.error(3);
     assert_eq!(text(&refused, "/fields/0/field"), "params.width");
     shell.run(&["action", "run", "resize", &source, "-p", "width", "--on", &canvas]).await.expect(2);
+}
+
+#[tokio::test]
+async fn a_video_is_uploaded_and_a_frame_of_it_becomes_an_image() {
+    let stack = &Stack::with_workers().await;
+    let (_, shell, canvas) = person(stack).await;
+    shell.file("waves.mp4", films::unique(films::REORDERED));
+    let put = shell.run(&["asset", "put", "waves.mp4", "--on", &canvas, "--json"]).await.json();
+    assert_eq!((text(&put, "/asset/kind"), &put["asset"]["durationSeconds"]), ("video", &json!(1.2)), "{put}");
+    let source = text(&put, "/asset/node");
+    let people = shell.run(&["action", "show", "video-frame"]).await.expect(0).stdout;
+    assert!(people.contains("first|last|time"), "{people}");
+    let run = ["action", "run", "video-frame", source, "-p", "at=time", "-p", "seconds=0.5", "--on", &canvas];
+    let done = shell.run(&[&run[..], &["--json"]].concat()).await.json();
+    assert_eq!((text(&done, "/status"), &done["images"][0]["width"]), ("succeeded", &json!(96)), "{done}");
 }
 
 #[tokio::test]

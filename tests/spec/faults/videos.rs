@@ -1,11 +1,11 @@
-//! Videos of the embedded runtime whose worker dies, or the gateway that keeps them (docs/reference/jobs.md#crash-guarantees,
-//! docs/reference/models.md#embedded-runtime).
+//! Videos whose worker dies, or the gateway that keeps or receives them (docs/reference/jobs.md#crash-guarantees,
+//! docs/reference/models.md#embedded-runtime, docs/reference/assets.md#idempotent-uploads).
 
 use std::future::IntoFuture;
 
 use bytes::Bytes;
 use e2e::api::{key, text};
-use e2e::{Part, SETTLING, Stack, User, checker};
+use e2e::{PATIENCE, Part, SETTLING, Stack, User, checker, films};
 use serde_json::{Value, json};
 use testkit::wait_for;
 
@@ -172,6 +172,73 @@ async fn a_video_is_kept_once_whoever_asks_and_whatever_dies() {
     assert_eq!(statuses, [200, 200, 200, 200, 200, 200, 200, 201]);
     assert_eq!(stack.count("SELECT count(*) FROM assets WHERE kind = 'video'").await, 2);
     assert_eq!(stack.count("SELECT count(*) FROM jobs WHERE video_blob IS NOT NULL").await, 0);
+    checker::settled(&stack, SETTLING).await;
+    assert_eq!(checker::invariants(&stack).await, [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_upload_of_a_video_is_stored_once_whatever_dies() {
+    let stack = start(mortal()).await;
+    let user = stack.user().await;
+    for (failpoint, film, again) in
+        [("upload.received", films::unique(films::PLACE), 201), ("upload.committed", films::unique(films::PLACE), 200)]
+    {
+        let key = key();
+        let upload = || user.post("/assets").header("Idempotency-Key", &key).body("video/mp4", film.clone());
+        stack.restart_with(Part::GATEWAY, &[("CANVAS_FAILPOINTS", &format!("{failpoint}=kill"))]).await;
+        upload().attempt().await.expect_err("is not answered");
+        assert_eq!(stack.ended(Part::GATEWAY).await.code(), None, "{failpoint}: killed");
+        stack.restart(Part::GATEWAY).await;
+        // The worker that makes the poster dies as well.
+        let (hold, held) = stack.make_hold("task.finished");
+        stack.restart_with(Part::IMAGE_WORKER, &[("CANVAS_FAILPOINTS", &held)]).await;
+        let asset = upload().await.expect(again).json()["asset"].clone();
+        hold.reached().await;
+        stack.kill(Part::IMAGE_WORKER);
+        stack.restart(Part::IMAGE_WORKER).await;
+        let path = format!("/assets/{}", text(&asset, "/handle"));
+        wait_for("the poster", PATIENCE, async || {
+            user.get(&path).await.ok()["asset"]["previewUrl"].is_string().then_some(())
+        })
+        .await;
+        let original = user.get(&format!("{path}/content?original=true")).await.expect(200).body;
+        assert!(original == film, "{failpoint}");
+    }
+    assert_eq!(stack.count("SELECT count(*) FROM assets WHERE kind = 'video'").await, 2, "none is stored twice");
+    checker::settled(&stack, SETTLING).await;
+    assert_eq!(checker::invariants(&stack).await, [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_frame_of_a_video_whose_worker_dies_anywhere_is_stored_once() {
+    let stack = start(mortal()).await;
+    let user = stack.user().await;
+    let video = user.upload("video/mp4", films::unique(films::REORDERED)).await;
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    let mut frames = Vec::new();
+    let failpoints =
+        ["task.claimed", "task.acked", "action.loaded", "action.computed", "action.stored", "job.committed"];
+    for failpoint in failpoints {
+        let (hold, held) = stack.make_hold(failpoint);
+        checker::settled(&stack, SETTLING).await;
+        stack.restart_with(Part::IMAGE_WORKER, &[("CANVAS_FAILPOINTS", &held)]).await;
+        let revision = user.canvas(&canvas).await["revision"].clone();
+        let request = json!({
+            "canvasId": canvas, "baseRevision": revision, "idempotencyKey": key(), "place": {},
+            "inputs": [video["handle"]], "params": {"at": "last"},
+        });
+        let job = user.send("/actions/video-frame/runs", &request).await.expect(202).json();
+        hold.reached().await;
+        stack.kill(Part::IMAGE_WORKER);
+        stack.restart(Part::IMAGE_WORKER).await;
+        let end = user.finished(&job).await;
+        assert_eq!((&end["status"], &end["creditCost"]), (&json!("succeeded"), &json!(0)), "{failpoint}: {end}");
+        let output = text(&end, "/images/0/assetId");
+        frames.push(user.get(&format!("/assets/{output}/content")).await.expect(200).body);
+    }
+    assert!(frames.iter().all(|frame| *frame == frames[0]), "the same frame gives the same file");
+    let count = frames.len() as i64;
+    assert_eq!(stack.count("SELECT count(*) FROM assets WHERE kind = 'image'").await, count, "none is stored twice");
     checker::settled(&stack, SETTLING).await;
     assert_eq!(checker::invariants(&stack).await, [""; 0]);
 }

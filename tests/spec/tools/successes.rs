@@ -2,8 +2,9 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use e2e::api::text;
 use e2e::tools::{STATELESS, ToolResult, Tools};
-use e2e::{Stack, User, images};
+use e2e::{Stack, User, films, images};
 use serde_json::{Value, json};
 use testkit::Answer;
 
@@ -88,7 +89,8 @@ async fn things_are_found_and_described() {
     // Pages continue where they ended.
     let first = tools.ok("find", json!({"kind": "action", "limit": 5})).await;
     let rest = tools.ok("find", json!({"kind": "action", "limit": 5, "cursor": first["cursor"]})).await;
-    assert_eq!((rest["items"].as_array().map(Vec::len), rest.get("cursor")), (Some(3), None));
+    let handles: Vec<&str> = rest["items"].as_array().expect("items").iter().map(|it| text(it, "/handle")).collect();
+    assert_eq!((handles.len(), handles.last(), rest.get("cursor")), (4, Some(&"action:video-frame"), None));
 }
 
 #[tokio::test]
@@ -192,6 +194,24 @@ async fn an_upload_is_stored_once() {
     let again =
         tools.ok("asset_upload", json!({"data": format!("data:image/jpeg;base64,{image}"), "name": "näh.jpg"})).await;
     assert_eq!((&again["asset"], &again["replayed"]), (&first["asset"], &json!(true)));
+}
+
+#[tokio::test]
+async fn a_video_is_uploaded_and_a_frame_of_it_becomes_an_image() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    let tools = Checked::new(&user).await;
+    let canvas = tools.ok("canvas_create", json!({})).await["canvas"].clone();
+    let film = STANDARD.encode(films::unique(films::SILENT));
+    let stored = tools.ok("asset_upload", json!({"data": film, "name": "waves.mp4", "canvas": canvas})).await;
+    let arguments = json!({
+        "canvas": canvas, "revision": stored["revision"], "action": "video-frame", "inputs": [stored["node"]],
+        "params": {"at": "last"},
+    });
+    let done = tools.ok("action_run", arguments).await;
+    assert_eq!(done["status"], "succeeded", "{done}");
+    let facts = tools.ok("describe", json!({"handle": "action:video-frame"})).await;
+    assert_eq!(facts.pointer("/facts/medium"), Some(&json!("video")), "{facts}");
 }
 
 #[tokio::test]

@@ -60,7 +60,7 @@ impl Run<'_> {
     pub(super) async fn described(&self, mut kept: VideoOutput) -> VideoOutput {
         let (worker, job) = (&self.task_run.generator.worker, self.task_run.job);
         let read = async {
-            let film = worker.film(&job.account, kept.blob_key).await?;
+            let film = worker.film(job.account.as_str(), kept.blob_key).await?;
             let poster = match &film.poster {
                 None => None,
                 Some(content) => Some(Preview {

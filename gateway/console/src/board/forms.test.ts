@@ -5,7 +5,7 @@ import { entryOf, paramsOf, problemsOf } from "./forms.ts";
 
 const parameter = (id: string, rest: Partial<Parameter>): Parameter => ({ id, title: id, type: "text", required: false, ...rest });
 const action = (...parameters: Parameter[]): Action => ({
-  id: "action:resize", slug: "resize", version: "1.0.0", title: "", summary: "", estimatedSeconds: 1, inputs: [], output: { title: "", description: "" }, parameters,
+  id: "action:resize", slug: "resize", version: "1.0.0", title: "", summary: "", estimatedSeconds: 1, medium: "image", inputs: [], output: { title: "", description: "" }, parameters,
 }); // prettier-ignore
 
 const width = parameter("width", { type: "number", integer: true, required: true });

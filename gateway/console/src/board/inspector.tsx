@@ -46,6 +46,8 @@ export function Inspector({ board, canvas, nodes, attempt }: InspectorProps) {
   if (!node) return <p className={styles.hint}>Select a node to see what it is and what can be made of it.</p>;
   const images = nodes.filter(({ asset, type }) => asset !== undefined && type !== "video");
   const video = videoOf(node);
+  // An Action reads images, or one video.
+  const videos = nodes.length === 1 ? nodes.filter(({ asset, type }) => asset !== undefined && type === "video") : [];
   return (
     <>
       {nodes.length === 1 ? board.canChange ? <Properties key={node.id} board={board} node={node} /> : <Facts node={node} /> : <p className={styles.hint}>{count(nodes.length, "node")} selected</p>}
@@ -56,7 +58,8 @@ export function Inspector({ board, canvas, nodes, attempt }: InspectorProps) {
       {nodes.length === 1 && node.type === "video" && node.asset !== undefined && <StoredVideo key={node.asset} node={node} asset={node.asset} />}
       {nodes.length === 1 && <BeforeAndAfter board={board} node={node} />}
       {nodes.length === 1 && <ProvenanceOf node={node} board={board} />}
-      {board.canChange && images.length > 0 && <Actions key={attempt?.into} board={board} canvas={canvas} images={images} attempt={attempt} />}
+      {board.canChange && images.length > 0 && <Actions key={attempt?.into} medium="image" board={board} canvas={canvas} sources={images} attempt={attempt} />}
+      {board.canChange && videos.length > 0 && <Actions key={attempt?.into} medium="video" board={board} canvas={canvas} sources={videos} attempt={attempt} />}
       {board.canChange && <NewElement board={board} images={images} />}
     </>
   );
@@ -378,13 +381,13 @@ function StoredVideo({ node, asset }: { node: Node; asset: string }) {
 interface ActionsProps {
   board: Board;
   canvas: string;
-  images: Node[];
+  sources: Node[];
   attempt: ActionAttempt | undefined;
 }
 
-function Actions({ board, canvas, images, attempt }: ActionsProps) {
+function Actions({ medium, board, canvas, sources, attempt }: ActionsProps & { medium: "image" | "video" }) {
   const [slug, setSlug] = useState(attempt?.slug ?? "");
-  const { data, error, refetch } = useQuery({ queryKey: ["actions"], queryFn: ({ signal }) => api.actions(signal), staleTime: Infinity });
+  const { data, error, refetch } = useQuery({ queryKey: ["actions", medium], queryFn: ({ signal }) => api.actions(medium, signal), staleTime: Infinity });
   if (error && !data) return <Failure title="The Actions cannot be loaded" error={error} retry={refetch} />;
   if (!data) return <Waiting label="Loading the Actions" />;
   const action = data.find((one) => one.slug === slug);
@@ -410,20 +413,20 @@ function Actions({ board, canvas, images, attempt }: ActionsProps) {
           ))}
         </select>
       </label>
-      {action && <ActionForm key={action.slug} board={board} canvas={canvas} action={action} images={images} attempt={attempt} />}
+      {action && <ActionForm key={action.slug} board={board} canvas={canvas} action={action} sources={sources} attempt={attempt} />}
     </section>
   );
 }
 
-function ActionForm({ board, canvas, action, images, attempt }: ActionsProps & { action: Action }) {
+function ActionForm({ board, canvas, action, sources: nodes, attempt }: ActionsProps & { action: Action }) {
   const [entries, setEntries] = useState<Entries>(attempt?.slug === action.slug ? attempt.entries : {});
   const [second, setSecond] = useState("");
   const [error, setError] = useState<unknown>();
   const [isStarting, setIsStarting] = useState(false);
-  const [first] = images;
+  const [first] = nodes;
   const needsSecond = action.inputs.length > 1;
   const others = needsSecond ? [...board.graph.nodes.values()].filter(({ id, asset, type }) => asset !== undefined && type !== "video" && id !== first?.id) : [];
-  const other = others.find(({ id }) => id === second) ?? images[1] ?? others[0];
+  const other = others.find(({ id }) => id === second) ?? nodes[1] ?? others[0];
   const problems = error instanceof Problem ? problemsOf(error.fields) : {};
 
   async function start(event: FormEvent) {
@@ -443,7 +446,7 @@ function ActionForm({ board, canvas, action, images, attempt }: ActionsProps & {
   return (
     <form className={styles.form} onSubmit={(event) => void start(event)}>
       <p className={styles.hint}>{action.summary}</p>
-      {first?.asset !== undefined && <ActionPreview action={action} entries={entries} asset={first.asset} />}
+      {first?.asset !== undefined && action.medium === "image" && <ActionPreview action={action} entries={entries} asset={first.asset} />}
       {needsSecond && (
         <label className={styles.field}>
           <span>{action.inputs[1]?.title}</span>

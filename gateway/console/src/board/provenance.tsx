@@ -89,8 +89,8 @@ function Origin({ provenance }: { provenance: Provenance }) {
 
 /** The parameters of an Action, by their titles. */
 function Parameters({ action, params }: { action: string; params: Record<string, unknown> }) {
-  const { data } = useQuery({ queryKey: ["actions"], queryFn: ({ signal }) => api.actions(signal), staleTime: Infinity });
-  const known = data?.find(({ slug }) => `action:${slug}` === action)?.parameters ?? [];
+  const { data } = useQuery({ queryKey: ["action", action], queryFn: ({ signal }) => api.action(action, signal), staleTime: Infinity });
+  const known = data?.parameters ?? [];
   const entries = Object.entries(params);
   if (entries.length === 0) return null;
   return (

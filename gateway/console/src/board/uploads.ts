@@ -56,6 +56,7 @@ async function put(engine: Engine, handle: string, { middle, slot, from }: Place
   if (!graph || !node) return;
   const { x, y } = middleOf(boxOf(node));
   const empty = slot === undefined ? undefined : graph.nodes.get(engine.local(from.real(slot)));
-  const changes = empty && isEmptySlot(empty) ? filled(graph, empty, node, () => crypto.randomUUID()) : moved(graph, [id], { x: middle.x - x, y: middle.y - y });
+  // A video does not take the place of an image.
+  const changes = empty && isEmptySlot(empty) && node.type === empty.type ? filled(graph, empty, node, () => crypto.randomUUID()) : moved(graph, [id], { x: middle.x - x, y: middle.y - y });
   engine.perform(`Upload ${node.title}`, changes, { undoToo: [remove(node)] });
 }

@@ -2,7 +2,7 @@
 
 use actions::DefinedAction;
 use axum::extract::{OriginalUri, State};
-use domain::action::{ActionList, ActionPage, ActionSummaries};
+use domain::action::{ActionList, ActionPage, ActionSummaries, Medium};
 use domain::limits::PAGE_MAX;
 use domain::page::CatalogEntry;
 use serde::Deserialize;
@@ -24,12 +24,15 @@ pub struct ActionFilter {
     #[serde(default)]
     #[param(max_length = 240)]
     q: String,
+    /// What the Actions read. Default: `image`.
+    #[param(value_type = Option<Medium>)]
+    medium: Option<Medium>,
 }
 
 /// List Image Actions
 ///
-/// Returns the deterministic image transformations with their inputs and parameters. Use it to build a form
-/// or to choose an Action; `view=summary` is enough to choose. It runs nothing.
+/// Returns the deterministic image transformations with their inputs and parameters; with `medium=video` those that
+/// read a video. Use it to build a form or to choose an Action; `view=summary` is enough to choose. It runs nothing.
 #[utoipa::path(
     get, path = "/actions", operation_id = "listActions", tag = "Image Actions",
     security(("bearer" = ["canvas:read"])),
@@ -38,15 +41,16 @@ pub struct ActionFilter {
 )]
 pub async fn list(State(app): State<App>, caller: Caller<ReadCanvas>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);
-    let ActionFilter { q } = query.read().unwrap_or_default();
-    let text = q.to_lowercase();
+    let ActionFilter { q, medium } = query.read().unwrap_or_default();
+    let (text, medium) = (q.to_lowercase(), medium.unwrap_or(Medium::Image));
     let ListView { view } = query.read().unwrap_or_default();
-    let scope = ListScope::new("actions", &caller.account, &[&text]);
+    let scope = ListScope::new("actions", &caller.account, &[&text, medium.as_str()]);
     // The position of an Action is the index of its slug in the fixed order.
     let request = page_request::<String, PAGE_MAX>(&app, &mut query, &scope);
     query.finish()?;
     let matches = |action: &&DefinedAction| {
-        [&action.slug, &action.title, &action.summary].iter().any(|field| field.to_lowercase().contains(&text))
+        action.medium == medium
+            && [&action.slug, &action.title, &action.summary].iter().any(|field| field.to_lowercase().contains(&text))
     };
     let start = request
         .after

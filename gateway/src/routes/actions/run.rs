@@ -1,6 +1,6 @@
 //! `POST /actions/{actionKey}/runs`: starts an Action run (docs/reference/actions.md#start-a-run).
 
-use actions::{DefinedAction, Estimate, Prepared, Source};
+use actions::{DefinedAction, Estimate, Frame, Prepared, Source};
 use app::job::{Destination, Found, JobPlan, JobStart, Reads, Targets, Work, link, target_is_taken};
 use app::{Base, LockedCanvas, Terms};
 use axum::Extension;
@@ -11,6 +11,8 @@ use db::PgConnection;
 use db::accounts::Credential;
 use db::assets::InputImage;
 use domain::Violation;
+use domain::action::Medium;
+use domain::asset::AssetKind;
 use domain::graph::{Named, Node, NodeType, Purpose};
 use domain::id::{AccountUid, CanvasHandle, JobId, NodeId, NodeReference};
 use domain::job::{ActionRequest, ImageJob, Input as JobInput, JobOperation, Request, StartQuote};
@@ -63,8 +65,8 @@ start_request! {
 
 /// Run an Image Action
 ///
-/// Queues a transformation of one or two images. Use it to resize, crop, combine, label or grade images
-/// without a model. The result is stored as an asset and shown in the target: a new, empty image node, or one that
+/// Queues a transformation of one or two images, or makes an image of a frame of a video. Use it to resize, crop,
+/// combine, label or grade images without a model. The result is stored as an asset and shown in the target: a new, empty image node, or one that
 /// `place` adds. Actions cost no credit and never change their inputs. Follow the run with the returned `pollUrl` or a
 /// webhook.
 #[utoipa::path(
@@ -200,7 +202,11 @@ impl Work for Run {
     }
 
     fn reads(&self) -> Reads<'_> {
-        Reads { nodes: Vec::new(), images: self.inputs.iter().collect() }
+        let kind = match self.action.medium {
+            Medium::Image => AssetKind::Image,
+            Medium::Video => AssetKind::Video,
+        };
+        Reads { nodes: Vec::new(), images: self.inputs.iter().collect(), kind }
     }
 
     fn plan<'a>(
@@ -216,11 +222,13 @@ impl Work for Run {
                 refused.extend(check_target(target.as_ref())?);
             }
             let graph = self.destination.load(conn, &canvas.record, &mut refused).await?;
-            let images = readable(found.images, &mut refused);
+            let images = readable(self.action.medium, found.images, &mut refused);
             if !refused.is_empty() {
                 return Err(app::Error::Unprocessable(refused));
             }
-            let Estimate { seconds, output } = self.prepare(&images)?.estimate().map_err(one_violation)?;
+            let prepared = self.prepare(&images)?;
+            within(prepared.frame(), &images).map_err(one_violation)?;
+            let Estimate { seconds, output } = prepared.estimate().map_err(one_violation)?;
             let read: Vec<Link> = self.inputs.iter().filter_map(|input| link(input, Purpose::Flow, None)).collect();
             let size = Some((f64::from(output.width), f64::from(output.height)));
             let existing = found.targets.into_iter().flatten().collect();
@@ -257,6 +265,18 @@ impl Run {
     }
 }
 
+/// Requires that a video lasts until the frame that is read of it, if its duration is known.
+fn within(frame: Option<Frame>, inputs: &[InputImage]) -> Result<(), Violation> {
+    let duration = inputs.first().and_then(|video| video.duration_ms);
+    match (frame, duration) {
+        (Some(Frame::Seconds(seconds)), Some(duration)) if seconds * 1000.0 >= duration as f64 => {
+            let message = format!("must be less than {}, the duration of the video", duration as f64 / 1000.0);
+            Err(Violation::new("params.seconds", message))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn one_violation(violation: Violation) -> app::Error {
     app::Error::Unprocessable(vec![violation])
 }
@@ -275,9 +295,9 @@ fn check_target(target: Option<&Node>) -> app::Result<Option<Violation>> {
     Ok(Some(Violation::new("targetNodeId", message)))
 }
 
-/// The images that the inputs resolve to now; missing ones are added to `refused`.
-fn readable(found: Vec<Option<InputImage>>, refused: &mut Vec<Violation>) -> Vec<InputImage> {
-    let missing = |index| Violation::new(format!("inputs[{index}]"), "holds no image that you can read");
+/// The images or videos that the inputs resolve to now; missing ones are added to `refused`.
+fn readable(medium: Medium, found: Vec<Option<InputImage>>, refused: &mut Vec<Violation>) -> Vec<InputImage> {
+    let missing = |index| Violation::new(format!("inputs[{index}]"), format!("holds no {medium} that you can read"));
     let unreadable = found.iter().enumerate().filter(|(_, image)| image.is_none());
     refused.extend(unreadable.map(|(index, _)| missing(index)));
     found.into_iter().flatten().collect()

@@ -6,6 +6,7 @@ use canvas::Footprint;
 use db::PgConnection;
 use db::accounts::Credential;
 use domain::Violation;
+use domain::asset::AssetKind;
 use domain::graph::{Node, NodeType, Role};
 use domain::id::{JobId, NodeId};
 use domain::job::{ImageRequest, JobOperation, Mask, Request};
@@ -128,7 +129,11 @@ impl Work for Generation {
     }
 
     fn reads(&self) -> Reads<'_> {
-        Reads { nodes: self.prompt.node().into_iter().collect(), images: self.images.named().collect() }
+        Reads {
+            nodes: self.prompt.node().into_iter().collect(),
+            images: self.images.named().collect(),
+            kind: AssetKind::Image,
+        }
     }
 
     fn plan<'a>(

@@ -11,6 +11,7 @@ use db::PgConnection;
 use db::accounts::Credential;
 use db::jobs::{NewJob, StartQuestion};
 use domain::account::Scope;
+use domain::asset::AssetKind;
 use domain::channel;
 use domain::id::{AccountUid, JobId};
 use domain::idempotency::{Fingerprint, StoredOutcome};
@@ -181,6 +182,7 @@ impl Start for StartVideo<'_> {
             canvas_key,
             nodes: Vec::new(),
             images: request.images.stored().collect(),
+            kind: AssetKind::Image,
             outputs: (account, storage::of_outputs(1)),
         };
         let facts = db::jobs::read_for_start(conn, i64::from(settings.active_jobs), &question).await?;

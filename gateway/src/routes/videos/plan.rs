@@ -8,6 +8,7 @@ use db::PgConnection;
 use db::accounts::Credential;
 use db::assets::InputImage;
 use domain::Violation;
+use domain::asset::AssetKind;
 use domain::graph::{Named, Node, NodeType};
 use domain::id::{AccountUid, JobId, NodeId};
 use domain::job::{ChosenModel, JobOperation, Request, VideoRequest};
@@ -129,7 +130,7 @@ impl Work for Video {
     }
 
     fn reads(&self) -> Reads<'_> {
-        Reads { nodes: Vec::<&NodeId>::new(), images: self.request.images.stored().collect() }
+        Reads { nodes: Vec::<&NodeId>::new(), images: self.request.images.stored().collect(), kind: AssetKind::Image }
     }
 
     fn plan<'a>(

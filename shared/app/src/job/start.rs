@@ -17,6 +17,7 @@ use db::canvases::{Change, NewActivity};
 use db::deliveries::NewDelivery;
 use db::idempotency::Taken;
 use db::jobs::{NewJob, StartFacts, StartQuestion};
+use domain::asset::AssetKind;
 use domain::canvas::{ActivityType, Actor, CanvasRecord};
 use domain::channel;
 use domain::graph::{Named, Node};
@@ -85,6 +86,8 @@ pub struct Reads<'a> {
     pub nodes: Vec<&'a NodeId>,
     /// Images, by the node that shows it or by the asset.
     pub images: Vec<&'a Named>,
+    /// What the assets of `images` must be.
+    pub kind: AssetKind,
 }
 
 /// The stored targets and [`Reads`] of a start, in their order.
@@ -281,10 +284,10 @@ impl JobStart {
 
     /// The rows to look up for the request.
     fn question<'a>(&'a self, canvas: &'a CanvasRecord) -> StartQuestion<'a> {
-        let Reads { nodes, images } = self.work.reads();
+        let Reads { nodes, images, kind } = self.work.reads();
         let nodes = self.work.destination().existing().iter().chain(nodes).collect();
         let outputs = (&canvas.handle.owner, storage::of_outputs(self.work.destination().count()));
-        StartQuestion { account: &self.caller.account, canvas_key: Some(canvas.key), nodes, images, outputs }
+        StartQuestion { account: &self.caller.account, canvas_key: Some(canvas.key), nodes, images, kind, outputs }
     }
 
     /// The answer to the [question](Self::question).

@@ -47,13 +47,20 @@ impl Fixture {
     async fn facts(&self, nodes: &[&NodeId], images: &[&Named]) -> StartFacts {
         let canvas_key = Some(self.canvas.key);
         let (nodes, images) = (nodes.to_vec(), images.to_vec());
-        let question = StartQuestion { account: &self.account, canvas_key, nodes, images, outputs: (&self.account, 1) };
+        let question = StartQuestion {
+            account: &self.account,
+            canvas_key,
+            nodes,
+            images,
+            kind: AssetKind::Image,
+            outputs: (&self.account, 1),
+        };
         jobs::read_for_start(&mut *self.conn().await, 10, &question).await.expect("reads")
     }
 }
 
 fn image(handle: &AssetHandle) -> Option<InputImage> {
-    Some(InputImage { handle: handle.clone(), mime_type: "image/png".into(), width: 3, height: 2 })
+    Some(InputImage { handle: handle.clone(), mime_type: "image/png".into(), width: 3, height: 2, duration_ms: None })
 }
 
 #[tokio::test]

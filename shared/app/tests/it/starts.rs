@@ -7,6 +7,7 @@ use db::PgConnection;
 use db::accounts::Credential;
 use db::canvases::{self, Change, NewCanvas};
 use domain::account::{Scopes, Surface, TokenKind};
+use domain::asset::AssetKind;
 use domain::canvas::{AccessRole, Actor};
 use domain::graph::GraphWrites;
 use domain::id::{CanvasHandle, CanvasId, JobId, NodeId};
@@ -45,7 +46,7 @@ impl Work for Resize {
     }
 
     fn reads(&self) -> Reads<'_> {
-        Reads { nodes: Vec::new(), images: Vec::new() }
+        Reads { nodes: Vec::new(), images: Vec::new(), kind: AssetKind::Image }
     }
 
     fn plan<'a>(

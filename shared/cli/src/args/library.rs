@@ -8,7 +8,7 @@ use super::{Listing, Search};
 
 #[derive(Subcommand)]
 pub enum Asset {
-    /// Upload images
+    /// Upload images or videos
     Put {
         /// The files
         #[arg(required = true)]

@@ -9,7 +9,13 @@ use super::{Listing, Position};
 #[derive(Subcommand)]
 pub enum Action {
     /// List the Actions
-    List(Search),
+    List {
+        /// image or video: what they read; image without it
+        #[arg(long)]
+        medium: Option<String>,
+        #[command(flatten)]
+        search: Search,
+    },
     /// Show an Action and its parameters
     Show {
         /// Its key, for example resize
@@ -19,7 +25,7 @@ pub enum Action {
     Run {
         /// Its key, for example resize
         action: String,
-        /// Images: node: or asset: handles
+        /// Images, or a video: node: or asset: handles
         #[arg(required = true)]
         inputs: Vec<String>,
         /// A parameter, as name=value

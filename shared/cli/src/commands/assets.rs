@@ -90,7 +90,10 @@ struct Destination<'a> {
 async fn upload(context: &Context, path: &Path, to: Destination<'_>) -> Outcome<Answer<AssetRead>> {
     let bytes = Bytes::from(tokio::fs::read(path).await.map_err(|error| file(path, &error))?);
     let Some(media_type) = client::media_type(&bytes) else {
-        return Err(Failure::Usage(format!("{}: is not a PNG, JPEG, WebP, GIF or AVIF image", path.display())));
+        return Err(Failure::Usage(format!(
+            "{}: is not a PNG, JPEG, WebP, GIF or AVIF image, nor an MP4 video",
+            path.display()
+        )));
     };
     let name = name_of(path);
     let content = journal::hash_bytes(&bytes);

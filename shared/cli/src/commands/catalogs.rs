@@ -19,16 +19,20 @@ use crate::output::{credits, joined, optional, rows, text};
 
 pub async fn action(context: &Context, action: Action) -> Outcome {
     match action {
-        Action::List(Search { search, listing }) => {
-            let list = || context.client.list_actions().query_if("q", search.as_deref());
+        Action::List { search: Search { search, listing }, medium } => {
+            let list = || {
+                let list = context.client.list_actions().query_if("q", search.as_deref());
+                list.query_if("medium", medium.as_deref())
+            };
             let row = |it: domain::action::Action| vec![text(it.slug), text(it.summary)];
             listed(context, &listing, list, &["action", "summary"], row).await
         }
         Action::Show { action } => {
             let action = context.client.get_action(&action).await?;
             context.output.answer(&action, |ActionRead { action: it }| {
+                let medium = it.medium;
                 let input =
-                    |input: ActionInput| vec![text(input.id), "image".into(), String::new(), text(input.description)];
+                    |input: ActionInput| vec![text(input.id), text(medium), String::new(), text(input.description)];
                 let inputs = it.inputs.into_iter().map(input);
                 let head = ["name", "type", "default", "description"].map(str::to_owned).to_vec();
                 let parameters = it.parameters.into_iter().map(parameter);

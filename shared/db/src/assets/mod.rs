@@ -65,7 +65,7 @@ impl NewAsset {
     }
 }
 
-/// An image that a request names, with what the checks of a start need.
+/// An image or a video that a request names, with what the checks of a start need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputImage {
     /// Handle of the asset.
@@ -76,6 +76,8 @@ pub struct InputImage {
     pub width: i32,
     /// Height in pixels, as displayed.
     pub height: i32,
+    /// Duration of a video in milliseconds, if it is known.
+    pub duration_ms: Option<i64>,
 }
 
 struct AssetRow {

@@ -26,6 +26,7 @@ mod work;
 use std::slice;
 use std::time::Duration;
 
+use domain::asset::AssetKind;
 use domain::id::{AccountUid, AssetHandle, CanvasHandle, JobId};
 use domain::job::{JobOperation, Record, Request};
 use domain::recipe::run::RunId;
@@ -211,7 +212,13 @@ pub async fn get_ended(conn: &mut PgConnection, id: JobId) -> Result<Option<Reco
 /// Counts the account's active work, up to `cap`, as [`read_for_start`] does.
 #[tracing::instrument(skip_all, name = "db.job.count_active")]
 pub async fn count_active(conn: &mut PgConnection, account: &AccountUid, cap: i64) -> Result<i64> {
-    let question =
-        StartQuestion { account, canvas_key: None, nodes: Vec::new(), images: Vec::new(), outputs: (account, 0) };
+    let question = StartQuestion {
+        account,
+        canvas_key: None,
+        nodes: Vec::new(),
+        images: Vec::new(),
+        kind: AssetKind::Image,
+        outputs: (account, 0),
+    };
     Ok(read_for_start(conn, cap, &question).await?.active)
 }

@@ -1,5 +1,6 @@
 //! Reads of the checks of a start.
 
+use domain::asset::AssetKind;
 use domain::graph::{Named, Node};
 use domain::id::{AccountUid, AssetHandle, AssetId, NodeId};
 use sqlx::PgConnection;
@@ -21,6 +22,8 @@ pub struct StartQuestion<'a> {
     pub nodes: Vec<&'a NodeId>,
     /// Images that the request names: by the node that shows it, or by the asset.
     pub images: Vec<&'a Named>,
+    /// What the assets of `images` must be.
+    pub kind: AssetKind,
     /// The account that will own the outputs, and what these count at least, in bytes.
     pub outputs: (&'a AccountUid, i64),
 }
@@ -72,7 +75,7 @@ pub async fn read_for_start(conn: &mut PgConnection, cap: i64, question: &StartQ
                   n.width AS "width?", n.height AS "height?", n.agent_owned AS "agent_owned?",
                   n.metadata::text AS "metadata?", n.server::text AS "server?", n.asset_owner, n.asset_id, n.active_job,
                   p.owner_uid AS "picture_owner?", p.id AS "picture_id?", p.mime_type AS "mime_type?",
-                  p.width AS "picture_width?", p.height AS "picture_height?"
+                  p.width AS "picture_width?", p.height AS "picture_height?", p.duration_ms AS "duration_ms?"
            FROM active
            CROSS JOIN admit_storage($8, $9, false) AS room
            CROSS JOIN unnest((SELECT $4::text[]), (SELECT $5::text[]), (SELECT $6::text[]), (SELECT $7::text[]))
@@ -90,7 +93,7 @@ pub async fn read_for_start(conn: &mut PgConnection, cap: i64, question: &StartQ
                       OR (SELECT true FROM canvas_shares h
                           WHERE h.account_uid = $1 AND h.canvas_key = a.canvas_key))
                LIMIT 1
-           ) AS p ON p.kind = 'image'
+           ) AS p ON p.kind = $10
            ORDER BY asked.place"#,
         question.account.as_str(),
         cap,
@@ -101,6 +104,7 @@ pub async fn read_for_start(conn: &mut PgConnection, cap: i64, question: &StartQ
         &column(&asked, |asked| Some(asked.asset?.id.as_str())) as &[Option<&str>],
         question.outputs.0.as_str(),
         question.outputs.1,
+        question.kind.as_str(),
     )
     .fetch_all(conn)
     .await?;
@@ -154,6 +158,7 @@ struct FactRow {
     mime_type: Option<String>,
     picture_width: Option<i32>,
     picture_height: Option<i32>,
+    duration_ms: Option<i64>,
 }
 
 impl FactRow {
@@ -182,6 +187,7 @@ impl FactRow {
             mime_type: self.mime_type?,
             width: self.picture_width?,
             height: self.picture_height?,
+            duration_ms: self.duration_ms,
         })
     }
 }

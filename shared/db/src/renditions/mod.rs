@@ -4,10 +4,10 @@
 //! The PNG of a render is a rendition as well. Its source is the SVG document, which is a blob like any other. Equal renders are
 //! rasterized once, and the sweeper removes document and PNG like any unreferenced blob.
 
-use domain::asset::thumbnail_width;
+use domain::asset::{Poster, thumbnail_width};
 use domain::id::AccountUid;
 use domain::job::Preview;
-use domain::limits::RENDITION_EAGER;
+use domain::limits::{POSTER_SIDE, RENDITION_EAGER};
 use domain::message::{Queue, ReadyTasks, TaskKind};
 use sqlx::PgConnection;
 use tracing::instrument;
@@ -283,6 +283,20 @@ pub async fn insert_all(conn: &mut PgConnection, renditions: &[NewRendition]) ->
     Ok(())
 }
 
+/// The poster of the video with this file, if it was made. One that is being made waits for the end of this transaction, and is then
+/// given to the assets that this transaction adds.
+#[instrument(skip_all, name = "db.rendition.poster")]
+pub async fn poster(conn: &mut PgConnection, source_key: Uuid) -> crate::Result<Option<Poster>> {
+    let row = sqlx::query!(
+        "SELECT blob_key, mime_type FROM renditions WHERE source_key = $1 AND width = $2 FOR SHARE",
+        source_key,
+        i32::try_from(POSTER_SIDE).unwrap_or(i32::MAX)
+    );
+    let row = row.fetch_optional(conn).await?;
+    let poster = row.and_then(|row| Some(Poster { blob_key: row.blob_key?, mime_type: row.mime_type? }));
+    Ok(poster)
+}
+
 /// Stores the result of a task, in the transaction that settled it. `false` when its blob was removed meanwhile and must be put
 /// again.
 #[instrument(skip_all, name = "db.rendition.finish")]
@@ -303,6 +317,16 @@ pub async fn finish(conn: &mut PgConnection, task: Uuid, made: &Result) -> crate
         state,
         blob_key,
         mime_type
+    )
+    .execute(&mut *conn)
+    .await?;
+    // The rendition of a video is its poster.
+    sqlx::query!(
+        "UPDATE assets SET poster_key = r.blob_key, poster_mime_type = r.mime_type
+         FROM renditions r
+         WHERE r.task_id = $1 AND r.state = 'ready' AND assets.blob_key = r.source_key AND assets.kind = 'video'
+           AND assets.poster_key IS NULL",
+        task
     )
     .execute(conn)
     .await?;

@@ -439,6 +439,14 @@ pub fn examine(bytes: &[u8]) -> Result<Option<Cleaned>, Scattered> {
     cleaner.finish()
 }
 
+/// Examines an XMP packet of another file, such as a video. Returns the classes of what goes with it if something in it is private,
+/// none otherwise, and the packet that is left: origin, authorship and rights.
+pub fn examine_xmp(packet: &[u8]) -> (Vec<Class>, Option<Vec<u8>>) {
+    let block = Budget(EXAMINED_MAX).examine(packet, xmp::examine);
+    let classes = if block.is_private { block.removed.iter().collect() } else { Vec::new() };
+    (classes, block.kept)
+}
+
 /// Returns `true` if a file in memory carries a C2PA manifest.
 pub fn has_manifest(bytes: &[u8]) -> bool {
     let mut cleaner = Cleaner::new();

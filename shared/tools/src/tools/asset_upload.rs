@@ -1,4 +1,4 @@
-//! Storing an image.
+//! Storing an image or a video.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -23,7 +23,7 @@ const FILE_NAME: HeaderName = HeaderName::from_static("x-service-file-name");
 /// An image within a message, in bytes.
 const DATA_MAX: usize = 8 * 1024 * 1024;
 /// A file of this machine: what the service takes.
-const FILE_MAX: u64 = 52_428_800;
+const FILE_MAX: u64 = 524_288_000;
 
 pub struct AssetUpload;
 
@@ -63,8 +63,8 @@ pub struct Output {
 
 impl Tool for AssetUpload {
     const NAME: &'static str = "asset_upload";
-    const TITLE: &'static str = "Upload an image";
-    const ABOUT: &'static str = "Store a PNG, JPEG, WebP, GIF or AVIF, once however often it is called. To show a stored image once more, \
+    const TITLE: &'static str = "Upload an image or video";
+    const ABOUT: &'static str = "Store a PNG, JPEG, WebP, GIF, AVIF or MP4, once however often it is called. To show it once more, \
                                  use canvas_edit with node.create and asset.";
     const HINTS: Hints = Hints::ADD_ONCE;
     const SCOPES: &'static [Scope] = &[Scope::AssetRead];
@@ -75,7 +75,7 @@ impl Tool for AssetUpload {
     async fn run(call: &Call, arguments: Arguments) -> Result<Answer<Output>> {
         let bytes = bytes_of(call, &arguments).await?;
         let Some(media_type) = client::media_type(&bytes) else {
-            return Err(Failure::argument("data", "is no PNG, JPEG, WebP, GIF or AVIF"));
+            return Err(Failure::argument("data", "is no PNG, JPEG, WebP, GIF, AVIF or MP4"));
         };
         let canvas = arguments.canvas.as_ref().map(CanvasName::handle);
         let own_name =

@@ -160,7 +160,15 @@ async fn page(
             let list = client.list_recipes().query_if("q", query).query("view", "summary");
             read!(list.query("visibility", "all"), entry)
         }
-        Kind::Action => read!(client.list_actions().query_if("q", query).query("view", "summary"), entry),
+        Kind::Action => {
+            let list = || client.list_actions().query_if("q", query).query("view", "summary").query("limit", limit);
+            let (mut found, next) = read(list().query_if("cursor", cursor), entry).await?;
+            // Those of videos are listed apart, and there are few.
+            if next.is_none() {
+                found.extend(read(list().query("medium", "video"), entry).await?.0);
+            }
+            Ok((found, next))
+        }
         Kind::Model => read!(client.list_models().query_if("q", query), |it: Model| {
             let short = json!({
                 "handle": it.handle, "name": it.name, "modelId": it.model_id, "capabilities": it.capabilities,

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use app::upload::KeptOriginal;
+use app::upload::{KeptOriginal, StoredFile};
 use blob::BlobKey;
 use db::blobs::PutFile;
 use db::renditions::CONVERTED;
@@ -46,18 +46,13 @@ pub async fn convert(
     while let Some(piece) = object.stream.next().await.transpose()? {
         head.push(&piece)?;
     }
-    let Found { header, origin, .. } = head.finish()?.image()?;
+    let found = head.finish()?.image()?;
     let sha256: [u8; 32] = sha256.try_into().map_err(|_| Problem::internal("a conversion has no hash"))?;
     let media_type = FileType::Converted(kind).media_type();
     let original =
         KeptOriginal { file: PutFile { key: source, ..upload }, media_type, reason: OriginalReason::Converted };
-    Ok(Stored {
-        file: PutFile { key, sha256, bytes: as_stored(object.size) },
-        header,
-        origin,
-        metadata_removed: Vec::new(),
-        is_animated: false,
-        original: (rule != UploadMetadata::Strip).then_some(original),
-        sha256: upload.sha256,
-    })
+    let file = PutFile { key, sha256, bytes: as_stored(object.size) };
+    let stored = Stored::image(file, &Found { is_animated: false, ..found }, upload.sha256);
+    let original = (rule != UploadMetadata::Strip).then_some(original);
+    Ok(Stored { file: StoredFile { original, ..stored.file }, ..stored })
 }

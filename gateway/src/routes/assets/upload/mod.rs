@@ -1,25 +1,23 @@
-//! `POST /assets`: an image, streamed into the object store as it arrives (docs/reference/assets.md#upload).
+//! `POST /assets`: an image or a video, streamed into the object store as it arrives (docs/reference/assets.md#upload).
 //!
-//! Only the header is parsed here, while the bytes pass. Memory is bounded by one part of a multipart upload, whatever the size
-//! of the image and the number of concurrent uploads.
+//! Only the header of an image, and the boxes of a video, are parsed here, while the bytes pass. Memory is bounded by one part of a
+//! multipart upload, and the index of a video, whatever the size of the file and the number of concurrent uploads.
 
 mod convert;
 mod file_name;
+mod film;
 mod receive;
 
 use app::Key;
 use app::storage;
-use app::upload::StoredImage;
 use axum::Extension;
 use axum::body::HttpBody;
 use axum::extract::{OriginalUri, State};
 use domain::account::Scope;
 use domain::asset::{AssetRead, UploadMetadata};
 use domain::id::{CanvasRef, CanvasReference};
-use domain::limits::UPLOAD_MAX;
 use domain::message::ReadyTasks;
 use http::HeaderName;
-use raster::Header;
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
@@ -67,14 +65,15 @@ pub struct UploadQuery {
     metadata: Option<UploadMetadata>,
 }
 
-/// Upload an image
+/// Upload an image or a video
 ///
 /// Stores the body as a private asset. Private metadata, such as the place of a photograph, is removed from the file that
 /// everybody gets; the owner alone can download the original. An AVIF is converted to JPEG or PNG, and its owner keeps the original;
 /// so is HEIC where the operator has set a decoder for it, otherwise it is 415 with a remedy in `details`. Any other file is stored unchanged. Use it to bring in an image from a
-/// file. With `canvasId` the asset belongs to that canvas and, without `node=none`, a new image node shows it; this also
+/// file. With `canvasId` the asset belongs to that canvas and, without `node=none`, a new image or video node shows it; this also
 /// needs the scopes canvas:read and canvas:write. Name the file with the header `X-Service-File-Name`, never in the query. Send `Idempotency-Key` to make a retry safe.
-/// Only the image's header is read: a damaged image is stored, and fails the work that reads it.
+/// Only the image's header is read: a damaged image is stored, and fails the work that reads it. A video is an MP4 file with H.264 or
+/// AV1, and AAC, Opus or no sound, declared as `video/mp4`.
 #[utoipa::path(
     post, path = "/assets", operation_id = "uploadAsset", tag = "Assets",
     security(("bearer" = ["asset:read", "image:generate"]), ("bearer" = ["asset:read", "video:generate"])),
@@ -86,10 +85,10 @@ pub struct UploadQuery {
         ("X-Canvas-File-Name" = Option<String>, Header, deprecated, description = "Former name of `X-Service-File-Name`."),
     ),
     request_body(
-        description = "At most 52428800 bytes of PNG, JPEG, WebP, GIF or AVIF, or of HEIC where the operator has set a decoder for it.",
+        description = "At most 52428800 bytes of PNG, JPEG, WebP, GIF or AVIF, or of HEIC where the operator has set a decoder for it, or 524288000 bytes of MP4.",
         content((Binary = "application/octet-stream"), (Binary = "image/png"), (Binary = "image/jpeg"),
                 (Binary = "image/webp"), (Binary = "image/gif"), (Binary = "image/avif"), (Binary = "image/heic"),
-                (Binary = "image/heif")),
+                (Binary = "image/heif"), (Binary = "video/mp4")),
     ),
     responses(WriteErrors, (status = 201, description = "The stored asset.", body = AssetRead), (status = 200, description = "A replay: an earlier upload with this key stored the asset.", body = AssetRead))
 )]
@@ -101,10 +100,11 @@ pub async fn upload(
     body: JsonBody,
 ) -> Result {
     let (headers, body) = body.into_parts();
-    if declared_length(&headers).is_some_and(|length| length > UPLOAD_MAX) {
-        return Err(Problem::PayloadTooLarge(UPLOAD_MAX));
-    }
     let declared = declared_type(&app, &headers)?;
+    let bytes_max = declared.bytes_max();
+    if declared_length(&headers).is_some_and(|length| length > bytes_max) {
+        return Err(Problem::PayloadTooLarge(bytes_max));
+    }
     let mut query = QueryReader::new(&uri);
     if body.size_hint().exact() == Some(0) {
         query.refuse("body", EMPTY);
@@ -144,15 +144,17 @@ pub async fn upload(
         UploadMetadata::Auto if *owner != caller.account => UploadMetadata::Strip,
         rule => rule,
     };
-    let received = store(&app, &caller, declared_length(&headers), body, (declared, rule)).await?;
-    let (stored, name) = match received {
-        Received::Image(stored) => (stored, name),
+    let length = declared_length(&headers);
+    let (stored, name) = match store(&app, &caller, length, body, (declared, rule)).await? {
+        Received::Kept(stored) => (*stored, name),
         Received::Converted(upload, kind) => {
             let stored = convert(&app, &caller, (upload, kind), rule, trace).await?;
-            let name = name.map(|name| converted_name(&name, &stored.header));
+            let name = name.map(|name| converted_name(&name, stored.extension));
             (stored, name)
         }
     };
+    taskqueue::failpoint!("upload.received");
+    let default_name = format!("upload.{}", stored.extension);
     let resource = canvas.as_ref().map_or_else(|| caller.account.to_string(), ToString::to_string);
     let key = key.map(|key| {
         // The fingerprint contains the hash of the body: equal bytes under an equal name are an equal upload.
@@ -164,7 +166,7 @@ pub async fn upload(
             body["node"] = json!("none");
         }
         let fingerprint = fingerprint_without_defaults(PATH, &resource, body, |body| {
-            if body["name"] == default_name(&stored.header) {
+            if body["name"] == default_name {
                 body["name"] = json!(null);
             }
         });
@@ -174,23 +176,15 @@ pub async fn upload(
         caller: &caller,
         canvas: canvas.as_ref(),
         is_shown: node.is_none(),
-        name: name.unwrap_or_else(|| default_name(&stored.header)),
-        image: StoredImage {
-            file: stored.file,
-            media_type: stored.header.format.media_type(),
-            width: stored.header.width,
-            height: stored.header.height,
-            origin: stored.origin,
-            metadata_removed: stored.metadata_removed,
-            is_animated: stored.is_animated,
-            original: stored.original,
-        },
+        name: name.unwrap_or(default_name),
+        file: stored.file,
         key: key.as_ref().map(|(text, fingerprint)| Key { text, fingerprint }),
         traceparent: trace.0.to_string(),
         ready: ReadyTasks::new(),
     };
     let permit = app.writers.pass(&caller.account, &resource).await?;
     let (record, replayed) = caller.run(&app, &upload).await?;
+    taskqueue::failpoint!("upload.committed");
     drop(permit);
     app.waker.wake_all(&upload.ready);
     let location = format!("/assets/{}", record.handle);
@@ -202,21 +196,16 @@ pub async fn upload(
     })
 }
 
-/// The name of an upload without a file name.
-fn default_name(header: &Header) -> String {
-    format!("upload.{}", header.format.extension())
-}
-
 /// Extensions of the files that are converted.
 const CONVERTED: [&str; 3] = ["avif", "heic", "heif"];
 
 /// The name of a converted file: with the extension of what it became, if it had that of what it was.
-fn converted_name(name: &str, header: &Header) -> String {
+fn converted_name(name: &str, new: &str) -> String {
     match name.rsplit_once('.') {
         Some((stem, extension))
             if CONVERTED.iter().any(|it| extension.eq_ignore_ascii_case(it)) && !stem.is_empty() =>
         {
-            format!("{stem}.{}", header.format.extension())
+            format!("{stem}.{new}")
         }
         _ => name.to_owned(),
     }

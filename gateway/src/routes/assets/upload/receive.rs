@@ -1,14 +1,14 @@
-//! Receives the bytes of an upload into the object store, and parses the image's header from them as they pass.
+//! Receives the bytes of an upload into the object store, and parses the header of an image from them as they pass.
 
 use std::time::Duration;
 
-use app::upload::KeptOriginal;
+use app::upload::{KeptOriginal, StoredFile};
 use axum::body::{Body, BodyDataStream};
 use blob::BlobKey;
 use bytes::Bytes;
 use db::blobs::PutFile;
 use domain::asset::{MetadataClass, OriginalReason, UploadMetadata};
-use domain::limits::UPLOAD_MAX;
+use domain::limits::{FILM_BYTES_MAX, UPLOAD_MAX};
 use domain::origin::Origin;
 use futures_util::StreamExt;
 use http::HeaderMap;
@@ -19,6 +19,7 @@ use raster::metadata::{Class, Cleaned, Cleaner};
 use raster::xmp::{Properties, XmpReader};
 use raster::{Format, Header, HeaderError, HeaderReader};
 
+use super::film;
 use crate::admission::{account_key, admitted};
 use crate::clean::{put_file, rewrite};
 use crate::extract::caller::{Caller, UploadAsset};
@@ -37,7 +38,26 @@ const UPLOAD_BYTES_PER_SECOND_MIN: u64 = 256 * 1024;
 /// early.
 const UPLOAD_PACE_MIN: u32 = 64 * 1024;
 
-/// The type of a file that is accepted.
+/// The declared type of an upload.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Declared {
+    /// An image, of this type unless it is `application/octet-stream`.
+    Image(Option<FileType>),
+    /// A video.
+    Film,
+}
+
+impl Declared {
+    /// Bytes of such an upload at most.
+    pub fn bytes_max(self) -> u64 {
+        match self {
+            Self::Image(_) => UPLOAD_MAX,
+            Self::Film => FILM_BYTES_MAX,
+        }
+    }
+}
+
+/// The type of an image that is accepted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum FileType {
     /// It is kept as it is.
@@ -66,44 +86,60 @@ impl FileType {
     }
 }
 
-/// The declared type; `None` for `application/octet-stream`.
-pub fn declared_type(app: &App, headers: &HeaderMap) -> Result<Option<FileType>> {
+/// The declared type.
+pub fn declared_type(app: &App, headers: &HeaderMap) -> Result<Declared> {
     let text = single(headers, &CONTENT_TYPE)?.and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if text.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/octet-stream") {
-        return Ok(None);
+    let essence = text.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("application/octet-stream") {
+        return Ok(Declared::Image(None));
     }
-    let foreign = "an upload is application/octet-stream, image/png, image/jpeg, image/webp, image/gif or image/avif";
+    if essence.eq_ignore_ascii_case(film::MEDIA_TYPE) {
+        return Ok(Declared::Film);
+    }
+    let foreign =
+        "an upload is application/octet-stream, image/png, image/jpeg, image/webp, image/gif, image/avif or video/mp4";
     let kept = Format::of_media_type(text).map(FileType::Kept);
     let declared = kept.or_else(|| Kind::of_media_type(text).map(FileType::Converted));
     let declared = declared.ok_or_else(|| Problem::UnsupportedMediaType(foreign.into()))?;
     declared.require_accepted(app)?;
-    Ok(Some(declared))
+    Ok(Declared::Image(Some(declared)))
 }
 
 /// What is stored of an upload.
 pub enum Received {
-    /// An image that can be served.
-    Image(Stored),
+    /// A file that can be served.
+    Kept(Box<Stored>),
     /// A file of a kind that must be converted.
     Converted(PutFile, Kind),
 }
 
-/// A stored image that nothing refers to yet.
+/// A stored upload that nothing refers to yet.
 pub struct Stored {
-    /// The file to serve.
-    pub file: PutFile,
-    /// The header of that file.
-    pub header: Header,
-    /// The origin that the metadata state.
-    pub origin: Option<Origin>,
-    /// The data of the upload that the file lacks.
-    pub metadata_removed: Vec<MetadataClass>,
-    /// It has more than one frame.
-    pub is_animated: bool,
-    /// The upload, if it is another file and is to be kept.
-    pub original: Option<KeptOriginal>,
+    /// The file to serve, and the upload, if it is another file and is to be kept.
+    pub file: StoredFile,
+    /// The extension of a name for it.
+    pub extension: &'static str,
     /// SHA-256 of the upload.
     pub sha256: [u8; 32],
+}
+
+impl Stored {
+    /// An image that is served as `file`.
+    pub fn image(file: PutFile, found: &Found, sha256: [u8; 32]) -> Self {
+        let &Found { header, origin, is_animated } = found;
+        let file = StoredFile {
+            file,
+            media_type: header.format.media_type(),
+            width: header.width,
+            height: header.height,
+            origin,
+            metadata_removed: Vec::new(),
+            is_animated,
+            original: None,
+            video: None,
+        };
+        Self { file, extension: header.format.extension(), sha256 }
+    }
 }
 
 /// Receives a body, of a declared format, with a rule for its private metadata. Does so in one of the few upload slots, at a minimum rate
@@ -113,18 +149,26 @@ pub async fn store(
     caller: &Caller<UploadAsset>,
     length: Option<u64>,
     body: Body,
-    how: (Option<FileType>, UploadMetadata),
+    (declared, rule): (Declared, UploadMetadata),
 ) -> Result<Received> {
-    let _place = admitted(&app.uploads, &account_key(&caller.account), 1).await?;
+    // The index of a video is in memory.
+    let places = if declared == Declared::Film { 2 } else { 1 };
+    let _places = admitted(&app.uploads, &account_key(&caller.account), places).await?;
     let body = Body::new(MinRateBody::at(UPLOAD_PACE_MIN, UPLOAD_TIME_LEAST, body));
-    let seconds = length.unwrap_or(UPLOAD_MAX) / UPLOAD_BYTES_PER_SECOND_MIN;
-    match tokio::time::timeout(UPLOAD_TIME_LEAST + Duration::from_secs(seconds), stream(app, body, how)).await {
-        Ok(stored) => stored,
+    let seconds = length.unwrap_or_else(|| declared.bytes_max()) / UPLOAD_BYTES_PER_SECOND_MIN;
+    let received = async {
+        match declared {
+            Declared::Film => Ok(Received::Kept(Box::new(film::receive(app, body, rule).await?))),
+            Declared::Image(declared) => receive(app, body, (declared, rule)).await,
+        }
+    };
+    match tokio::time::timeout(UPLOAD_TIME_LEAST + Duration::from_secs(seconds), received).await {
+        Ok(received) => received,
         Err(_) => Err(Problem::invalid("body", "took too long to arrive")),
     }
 }
 
-async fn stream(app: &App, body: Body, (declared, rule): (Option<FileType>, UploadMetadata)) -> Result<Received> {
+async fn receive(app: &App, body: Body, (declared, rule): (Option<FileType>, UploadMetadata)) -> Result<Received> {
     let mut pieces = body.into_data_stream();
     let mut head = Head::new(declared);
     let mut cleaner = Cleaner::new();
@@ -163,7 +207,7 @@ async fn stream(app: &App, body: Body, (declared, rule): (Option<FileType>, Uplo
     }
     let read = head.finish()?;
     let upload = put_file(key, &writer.finish().await?);
-    let Found { header, origin, is_animated } = match read {
+    let found = match read {
         Read::Image(found) => found,
         Read::Converted(kind) => return Ok(Received::Converted(upload, kind)),
     };
@@ -173,19 +217,15 @@ async fn stream(app: &App, body: Body, (declared, rule): (Option<FileType>, Uplo
             cleaner.finish().map_err(|error| Problem::unprocessable("body", error.to_string()))?
         }
     };
-    let Some(cleaned) = cleaned else {
-        let sha256 = upload.sha256;
-        let metadata_removed = Vec::new();
-        let original = None;
-        let stored = Stored { file: upload, header, origin, metadata_removed, is_animated, original, sha256 };
-        return Ok(Received::Image(stored));
-    };
+    let sha256 = upload.sha256;
+    let Some(cleaned) = cleaned else { return Ok(Received::Kept(Stored::image(upload, &found, sha256).into())) };
     let metadata_removed = MetadataClass::named(cleaned.removed().map(Class::as_str));
     let (file, header) = store_cleaned(app, key, cleaned).await?;
     let (media_type, reason) = (header.format.media_type(), OriginalReason::PrivateMetadata);
     let original = (rule == UploadMetadata::Auto).then_some(KeptOriginal { file: upload, media_type, reason });
-    let sha256 = upload.sha256;
-    Ok(Received::Image(Stored { file, header, origin, metadata_removed, is_animated, original, sha256 }))
+    let stored = Stored::image(file, &Found { header, ..found }, sha256);
+    let stored = Stored { file: StoredFile { metadata_removed, original, ..stored.file }, ..stored };
+    Ok(Received::Kept(stored.into()))
 }
 
 /// Stores the upload under `key` once more, without its private metadata. Its header is parsed again, because its orientation may
@@ -197,12 +237,14 @@ async fn store_cleaned(app: &App, key: BlobKey, cleaned: Cleaned) -> Result<(Put
     Ok((file, head.finish()?.image()?.header))
 }
 
-async fn next(pieces: &mut BodyDataStream) -> Result<Option<Bytes>> {
+pub async fn next(pieces: &mut BodyDataStream) -> Result<Option<Bytes>> {
     pieces.next().await.transpose().map_err(|_| Problem::invalid("body", "ended prematurely, or arrived too slowly"))
 }
 
 fn foreign() -> Problem {
-    Problem::UnsupportedMediaType("the body is not a PNG, JPEG, WebP, GIF or AVIF".into())
+    Problem::UnsupportedMediaType(
+        "the body is not a PNG, JPEG, WebP, GIF or AVIF, and not declared as video/mp4".into(),
+    )
 }
 
 /// Parses the image's header from the passing bytes.
