@@ -142,14 +142,15 @@ async fn compute(worker: &Worker, account: &str, rendition: &Rendition) -> Resul
     if matches!(source.kind, Kind::Foreign(_)) != (width == CONVERTED) {
         return Ok(None);
     }
+    // The decoder has a copy of the file.
+    let bytes = source.bytes + source.memory_bytes(width);
     let from = match source.kind {
         Kind::Image(_) => Ok(Material::Image),
         Kind::Document => Ok(Material::Document),
         Kind::Foreign(header) => Err(header),
         Kind::Film => return poster(worker, account, source_key, origin).await,
     };
-    // The decoder has a copy of the file.
-    let memory = worker.pixels.reserve(source.bytes + source.memory_bytes(width)).await;
+    let memory = worker.pixels.reserve(bytes).await;
     let Some(file) = worker.get(source_key).await? else { return Ok(None) };
     let from = match from {
         Ok(from) => from,

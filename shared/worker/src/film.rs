@@ -430,7 +430,7 @@ mod tests {
     fn samples_that_lie_near_each_other_are_read_at_once() {
         let sample = |offset, size| Sample { offset, size, shown: 0, is_key: true };
         let lengths = |samples: &[Sample]| runs(samples).map(<[Sample]>::len).collect::<Vec<_>>();
-        assert_eq!(lengths(&[]), []);
+        assert!(lengths(&[]).is_empty());
         assert_eq!(lengths(&[sample(0, 10), sample(10, 10), sample(20 + GAP_BYTES, 1)]), [3]);
         assert_eq!(lengths(&[sample(0, 10), sample(11 + GAP_BYTES, 1)]), [1, 1]);
         assert_eq!(lengths(&[sample(10, 10), sample(0, 10)]), [1, 1], "backwards");
