@@ -278,7 +278,7 @@ pub async fn serve(Extension(Served { text, etag }): Extension<Served>, headers:
         return (StatusCode::NOT_MODIFIED, kept).into_response();
     }
     let markdown = [(CONTENT_TYPE, HeaderValue::from_static("text/markdown; charset=utf-8"))];
-    (Unchanging::named("digest.md"), markdown, kept, text).into_response()
+    (Unchanging::named("digest"), markdown, kept, text).into_response()
 }
 
 #[cfg(test)]
