@@ -135,7 +135,19 @@ async fn a_damaged_video_and_one_beyond_a_limit_are_refused() {
         film[at + 20..at + 24].copy_from_slice(&milliseconds.to_be_bytes());
         film
     };
+    // Its index is at the end, so that what the tables say of the file stays true.
+    let with_tracks = |count: usize| {
+        let at = |name: &[u8; 4]| films::SILENT.windows(4).position(|part| part == name).expect("is there") - 4;
+        let (index, track, user) = (at(b"moov"), at(b"trak"), at(b"udta"));
+        let subtitles = with(&films::SILENT[track..user], b"vide", b"sbtl");
+        let subtitles = &subtitles[..user - track];
+        let tracks = [&films::SILENT[index + 8..user], &subtitles.repeat(count - 1)].concat();
+        [with(films::SILENT, b"moov", b"free"), part(b"moov", &tracks)].concat()
+    };
     for (name, film, good) in [
+        ("31 tracks", with_tracks(31), true),
+        ("32 tracks", with_tracks(32), true),
+        ("33 tracks", with_tracks(33), false),
         ("cut off", cut, false),
         ("a box of no size", with(films::SILENT, b"\0\0\0\x08free", b"\0\0\0\x07"), false),
         ("an index that is larger than the file", [&films::SILENT[..28], &part(b"moov", b"")[..4]].concat(), false),

@@ -63,19 +63,31 @@ impl<'a> Config<'a> {
         Ok(Self { length_bytes, units, sequence })
     }
 
-    /// Returns `true` if decoding can begin with a sample: if it is an IDR picture (7.4.1.2.4). After a recovery point, which a film may
+    /// Returns `true` if decoding can begin with a sample, of which the beginning suffices: if it is an IDR picture (7.4.1.2.4). After a recovery point, which a film may
     /// list as a key frame as well, frames need others from before it.
     pub fn is_start(&self, sample: &[u8]) -> bool {
         const IDR: u8 = 5;
-        self.split(sample).is_some_and(|units| units.iter().any(|unit| unit.first().is_some_and(|it| it & 0x1f == IDR)))
+        let mut rest = sample;
+        while let Some((length, after)) = self.length(rest) {
+            if length > 0 && after.first().is_some_and(|header| header & 0x1f == IDR) {
+                return true;
+            }
+            rest = after.get(length..).unwrap_or_default();
+        }
+        false
+    }
+
+    /// The length of the first unit, and what follows it.
+    fn length<'s>(&self, sample: &'s [u8]) -> Option<(usize, &'s [u8])> {
+        let (length, after) = sample.split_at_checked(self.length_bytes)?;
+        Some((length.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte)), after))
     }
 
     /// The units of a sample. `None` if a length exceeds the sample.
     pub fn split<'s>(&self, sample: &'s [u8]) -> Option<Vec<&'s [u8]>> {
         let (mut units, mut rest) = (Vec::new(), sample);
         while !rest.is_empty() {
-            let (length, after) = rest.split_at_checked(self.length_bytes)?;
-            let length = length.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte));
+            let (length, after) = self.length(rest)?;
             let (unit, after) = after.split_at_checked(length)?;
             units.push(unit);
             rest = after;

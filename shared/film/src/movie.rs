@@ -168,7 +168,7 @@ impl<'a> Movie<'a> {
     }
 }
 
-fn milliseconds(ticks: u64, timescale: u32) -> u64 {
+pub(crate) fn milliseconds(ticks: u64, timescale: u32) -> u64 {
     u64::try_from((u128::from(ticks) * 1000).div_ceil(u128::from(timescale))).unwrap_or(u64::MAX)
 }
 

@@ -82,7 +82,9 @@ impl Private {
             private.free(index_at, &child);
             let samples = track.samples(movie.timescale)?;
             let end = |sample: &crate::Sample| sample.offset.saturating_add(sample.size.into());
-            private.zeros.extend(samples.all().iter().map(|sample| sample.offset..end(sample)));
+            for sample in samples.all() {
+                private.zero(sample.offset..end(sample));
+            }
         }
         for piece in pieces {
             match (&piece.name, piece.id) {
@@ -91,7 +93,7 @@ impl Private {
                 _ => drop(private.classes.insert(Class::Other)),
             }
             private.boxes.push(piece.at);
-            private.zeros.push(piece.content.clone());
+            private.zero(piece.content.clone());
         }
         if private.classes.is_empty() {
             return Ok(None);
@@ -145,7 +147,15 @@ impl Private {
         let at = base + child.at as u64;
         self.boxes.push(at);
         let end = at + child.size as u64;
-        self.zeros.push(end - child.content.len() as u64..end);
+        self.zero(end - child.content.len() as u64..end);
+    }
+
+    /// Lets a range become zeros. One that follows the last is joined with it: the samples of a track have one for each of its chunks.
+    fn zero(&mut self, range: Range<u64>) {
+        match self.zeros.last_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => self.zeros.push(range),
+        }
     }
 
     /// Examines what `moov`, or a box in it, contains.
@@ -157,11 +167,12 @@ impl Private {
                 b"trak" | b"mdia" | b"minf" => self.container(child.name, child.content, inner),
                 b"udta" => self.user_data(base, &child, inner),
                 b"meta" => self.metadata(base, &child, inner),
-                b"uuid" => {
-                    self.classes.insert(Class::Other);
+                b"free" | b"skip" if child.content.iter().all(|byte| *byte == 0) => {}
+                name if is_of_the_index(parent, name) => {}
+                _ => {
+                    self.classes.insert(item_class(child.name, child.content).unwrap_or(Class::Other));
                     self.free(base, &child);
                 }
-                _ => {}
             }
         }
     }
@@ -247,6 +258,16 @@ impl<'a> Metadata<'a> {
             Self::Items { items, .. } => items.iter().filter_map(|item| item_class(item.name, item.content)).collect(),
             Self::Keys(keys) => keys.iter().filter_map(|key| key_class(key)).collect(),
         }
+    }
+}
+
+/// Returns `true` for boxes that a player needs (ISO/IEC 14496-12), besides those that are examined.
+fn is_of_the_index(parent: Name, name: &Name) -> bool {
+    match &parent {
+        b"moov" => matches!(name, b"mvhd" | b"iods" | b"mvex"),
+        b"trak" => matches!(name, b"tkhd" | b"edts" | b"tref" | b"trgr"),
+        b"mdia" => matches!(name, b"mdhd" | b"hdlr" | b"elng"),
+        _ => matches!(name, b"vmhd" | b"smhd" | b"nmhd" | b"sthd" | b"gmhd" | b"hmhd" | b"hdlr" | b"dinf" | b"stbl"),
     }
 }
 
@@ -410,6 +431,9 @@ mod tests {
             ),
             (meta(b"nrtm", &boxed(b"xml ", b"SECRET-PLACE")), vec![Class::Other]),
             (boxed(b"uuid", &[7; 40]), vec![Class::Other]),
+            (boxed(b"gps ", b"SECRET-PLACE"), vec![Class::Location]),
+            (boxed(b"Xvnd", b"SECRET-PLACE"), vec![Class::Other]),
+            (boxed(b"free", b"SECRET-PLACE"), vec![Class::Other]),
         ] {
             let file = with(&user);
             let (clean, removed) = cleaned(&file).expect("is private");

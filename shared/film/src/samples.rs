@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::boxes::{Cursor, children};
-use crate::movie::Edit;
+use crate::movie::{Edit, milliseconds};
 use crate::{Error, Name, SAMPLES_MAX};
 
 /// A coded frame.
@@ -194,6 +194,12 @@ impl Samples {
     /// The samples in the order of decoding.
     pub fn all(&self) -> &[Sample] {
         &self.all
+    }
+
+    /// For how long they are shown, in milliseconds.
+    pub fn milliseconds(&self) -> u64 {
+        let ticks = u64::try_from(self.shown.end.saturating_sub(self.shown.start)).unwrap_or_default();
+        milliseconds(ticks, self.timescale)
     }
 
     /// The samples that are shown, with their indexes. An edit that would leave none is ignored.

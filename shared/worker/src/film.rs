@@ -42,6 +42,9 @@ const GAP_BYTES: u64 = 128 * 1024;
 /// The bytes of samples that are read at once.
 const RUN_BYTES: u64 = 8 << 20;
 
+/// The bytes of a key frame that are read to see whether decoding can begin with it. What precedes its picture is short.
+const HEAD_BYTES: u32 = 64 * 1024;
+
 /// Bytes of a pixel of a picture that is made from a frame, for its copy and its file.
 const PIXEL_BYTES: u64 = 8;
 
@@ -169,8 +172,8 @@ impl Worker {
         };
         let (span, pixels) = (Span { from: read.start, until: read.end }, plan.pixels);
         let read = &plan.samples.all()[read];
-        // Here and in the decoder.
-        let files = 2 * (bytes_of(read) + index.content.len() as u64);
+        // Here, twice while they are read, and in the decoder.
+        let files = 3 * bytes_of(read) + 2 * index.content.len() as u64;
         let memory = files + frames::memory_bytes(pixels) + PIXEL_BYTES * pixels + memory_bytes(pixels);
         let memory = self.pixels.reserve(memory).await;
         let samples = match self.samples(key, read).await? {
@@ -184,8 +187,8 @@ impl Worker {
     /// The nearest key frame with which decoding can begin. The inner error says that there is none.
     async fn start(&self, key: Uuid, index: &Index, plan: &Plan) -> Result<Result<usize, String>, Error> {
         for start in plan.samples.keys(plan.wanted).take(STARTS_MAX) {
-            let sample = match plan.needed(start).map(|_| &plan.samples.all()[start..=start]) {
-                Ok(sample) => self.samples(key, sample).await?,
+            let sample = match plan.needed(start).map(|_| &plan.samples.all()[start]) {
+                Ok(sample) => self.samples(key, &[Sample { size: sample.size.min(HEAD_BYTES), ..*sample }]).await?,
                 Err(why) => Err(why),
             };
             match sample {
@@ -266,7 +269,11 @@ impl Index {
         let wanted = match at {
             At::First => samples.first().ok_or("it has no frames")?,
             At::Last => samples.last().ok_or("it has no frames")?,
-            At::Seconds(seconds) => samples.at(seconds).ok_or_else(|| format!("it ends before {seconds} s"))?,
+            // Sound may last longer than the pictures, and then the last one is shown.
+            At::Seconds(seconds) => samples
+                .at(seconds)
+                .or_else(|| samples.last().filter(|_| seconds * 1000.0 < movie.milliseconds() as f64))
+                .ok_or_else(|| format!("it ends before {seconds} s"))?,
         };
         let (width, height) = sequence.coded;
         Ok(Plan { samples, wanted, pixels: u64::from(width) * u64::from(height), size: self.size })

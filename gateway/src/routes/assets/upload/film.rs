@@ -113,9 +113,9 @@ fn examine(
         metadata::Class::Text => private::Class::Text,
         _ => private::Class::Other,
     };
-    // A packet that is too large to be read counts as private.
-    let has_packet = scanner.noted().iter().any(|piece| piece.id == Some(private::XMP));
-    let unread = (has_packet && packet.is_none()).then_some(private::Class::Other);
+    // A packet that was not read, because it is too large or a further one, counts as private.
+    let packets = scanner.noted().iter().filter(|piece| piece.id == Some(private::XMP)).count();
+    let unread = (packets > usize::from(packet.is_some())).then_some(private::Class::Other);
     let classes = classes.into_iter().map(class).chain(unread);
     let found = Private::examine(index, scanner.index_at(), scanner.noted(), movie, classes).map_err(damaged)?;
     Ok(found.map(|private| (private, kept)))
@@ -137,6 +137,9 @@ async fn rewrite(app: &App, key: BlobKey, private: &Private, packet: Option<Vec<
     }
     Ok(put_file(key, &writer.finish().await?))
 }
+
+/// Tracks of a film at most: pictures, sound, subtitles and what cameras add.
+const TRACKS_MAX: usize = 32;
 
 /// A film that may be stored.
 #[derive(Debug, PartialEq)]
@@ -167,6 +170,9 @@ impl Checked {
             return Err(foreign_codec("sound", sound));
         }
         let refuse = |message: String| Err(Problem::unprocessable("body", message));
+        if movie.tracks.len() > TRACKS_MAX {
+            return refuse(format!("the video has more than {TRACKS_MAX} tracks"));
+        }
         for (kind, name) in [(Kind::Video, "video"), (Kind::Sound, "sound")] {
             if of(kind).count() > 1 {
                 return refuse(format!("the video has more than one {name} track"));
@@ -179,14 +185,18 @@ impl Checked {
         if width.max(height) > FILM_SIDE_MAX {
             return refuse(format!("a side of the video has more than {FILM_SIDE_MAX} pixels"));
         }
-        let milliseconds = movie.milliseconds().max(video.milliseconds());
+        let samples = video.samples(movie.timescale).map_err(damaged)?;
+        let heard = sound.map(|sound| sound.samples(movie.timescale)).transpose().map_err(damaged)?;
+        let shown = samples.milliseconds().max(heard.map_or(0, |heard| heard.milliseconds()));
+        // Headers round, and may leave out the last of the sound.
+        let stated = movie.milliseconds().max(video.milliseconds());
+        let milliseconds = if shown > stated.saturating_add(1000) { shown } else { stated };
         if milliseconds == 0 {
             return refuse("the video has no duration".to_owned());
         }
         if milliseconds > FILM_SECONDS_MAX * 1000 {
             return refuse(format!("the video lasts longer than {FILM_SECONDS_MAX} seconds"));
         }
-        let samples = video.samples(movie.timescale).map_err(damaged)?;
         let is_within = |sample: &film::Sample| sample.offset.saturating_add(sample.size.into()) <= size;
         if samples.all().is_empty() || !samples.all().iter().all(is_within) {
             return refuse("the video is cut off".to_owned());
