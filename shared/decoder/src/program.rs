@@ -41,6 +41,12 @@ const IN: &str = "in.heic";
 const OUT: [&str; 2] = ["out.png", "out-1.png"];
 const MESSAGES: &str = "messages";
 
+/// The beginning of the names of directories of programs.
+const PREFIX: &str = "canvas-heif-";
+
+/// Age of a directory that nobody uses any more: much longer than a program may take.
+const ABANDONED: Duration = Duration::from_secs(600);
+
 /// Bytes of the program's messages that are logged.
 const MESSAGES_MAX: usize = 1024;
 
@@ -75,12 +81,13 @@ impl Program {
         Self { time, ..self }
     }
 
-    /// Checks that the program is there and that it can be confined.
+    /// Checks that the program is there and that it can be confined. Deletes the files of processes that were killed.
     ///
     /// # Errors
     ///
     /// If it is not an executable file, if the kernel has no Landlock, or if there is no directory for its files.
     pub fn check(&self) -> io::Result<()> {
+        Scratch::delete_abandoned();
         let file = fs::metadata(&self.path)?;
         if !file.is_file() || file.mode() & 0o111 == 0 {
             return Err(Error::other("it is not an executable file"));
@@ -201,7 +208,7 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn new() -> io::Result<Self> {
-        let template = std::env::temp_dir().join("canvas-heif-XXXXXX");
+        let template = std::env::temp_dir().join(format!("{PREFIX}XXXXXX"));
         let template = CString::new(template.into_os_string().into_vec())?.into_raw();
         // SAFETY: the text ends with a zero and is owned here. The call replaces letters of it.
         let (made, path) = unsafe { (!libc::mkdtemp(template).is_null(), CString::from_raw(template)) };
@@ -209,6 +216,18 @@ impl Scratch {
             return Err(Error::last_os_error());
         }
         Ok(Self(OsString::from_vec(path.into_bytes()).into()))
+    }
+
+    /// Deletes the directories of processes that were killed, with the files of users in them.
+    fn delete_abandoned() {
+        let entries = fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
+        for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX)) {
+            let changed = entry.metadata().and_then(|metadata| metadata.modified());
+            if changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|age| age > ABANDONED)) {
+                // One of another user stays.
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
     }
 
     /// Writes the input, and makes the file for messages.

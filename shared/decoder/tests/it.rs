@@ -424,6 +424,21 @@ fn decoders_end_with_their_pool() {
 }
 
 #[test]
+fn what_a_killed_process_left_of_a_foreign_program_is_deleted_by_the_next_one() {
+    let [old, new] = ["old", "new"].map(|name| {
+        let path = std::env::temp_dir().join(format!("canvas-heif-{name}-{}", std::process::id()));
+        std::fs::create_dir(&path).expect("is new");
+        std::fs::write(path.join("in.heic"), b"a photograph").expect("is written");
+        path
+    });
+    std::fs::File::open(&old).and_then(|directory| directory.set_modified(std::time::UNIX_EPOCH)).expect("is set");
+    // Whether the kernel can confine the program makes no difference here.
+    let _ = Program::new(program(), "/bin/true").check();
+    assert!(!old.exists() && new.exists());
+    std::fs::remove_dir_all(new).expect("is there");
+}
+
+#[test]
 fn a_program_that_cannot_be_started_is_a_failure() {
     let pool = Pool::new("/nowhere/decoder", 0);
     assert!(pool.check().is_err());

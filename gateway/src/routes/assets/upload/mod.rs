@@ -85,10 +85,10 @@ pub struct UploadQuery {
         ("X-Canvas-File-Name" = Option<String>, Header, deprecated, description = "Former name of `X-Service-File-Name`."),
     ),
     request_body(
-        description = "At most 52428800 bytes of PNG, JPEG, WebP, GIF or AVIF, or of HEIC where the operator has set a decoder for it, or 524288000 bytes of MP4.",
+        description = "At most 52428800 bytes of PNG, JPEG, WebP, GIF or AVIF, or of HEIC where the operator has set a decoder for it, or 524288000 bytes of MP4, declared as video/mp4.",
         content((Binary = "application/octet-stream"), (Binary = "image/png"), (Binary = "image/jpeg"),
                 (Binary = "image/webp"), (Binary = "image/gif"), (Binary = "image/avif"), (Binary = "image/heic"),
-                (Binary = "image/heif"), (Binary = "video/mp4")),
+                (Binary = "image/heif")),
     ),
     responses(WriteErrors, (status = 201, description = "The stored asset.", body = AssetRead), (status = 200, description = "A replay: an earlier upload with this key stored the asset.", body = AssetRead))
 )]
