@@ -73,6 +73,8 @@ pub const FILM_BYTES_MAX: u64 = 524_288_000;
 pub const FILM_SECONDS_MAX: u64 = 600;
 /// A side of an uploaded video, in pixels.
 pub const FILM_SIDE_MAX: u16 = 4096;
+/// Tracks of an uploaded video: pictures, sound, subtitles and what cameras add.
+pub const FILM_TRACKS_MAX: usize = 32;
 /// The longest side of the poster that is made of a video, in pixels. It is recorded as the rendition of this width.
 pub const POSTER_SIDE: u32 = 1280;
 /// What one import reads of foreign servers, in bytes.

@@ -7,7 +7,7 @@ use axum::body::Body;
 use blob::BlobKey;
 use db::blobs::PutFile;
 use domain::asset::{MetadataClass, OriginalReason, UploadMetadata, VideoDetails};
-use domain::limits::{FILM_BYTES_MAX, FILM_SECONDS_MAX, FILM_SIDE_MAX};
+use domain::limits::{FILM_BYTES_MAX, FILM_SECONDS_MAX, FILM_SIDE_MAX, FILM_TRACKS_MAX};
 use domain::origin::Origin;
 use domain::problem::ErrorDetails;
 use film::private::{self, Private};
@@ -138,9 +138,6 @@ async fn rewrite(app: &App, key: BlobKey, private: &Private, packet: Option<Vec<
     Ok(put_file(key, &writer.finish().await?))
 }
 
-/// Tracks of a film at most: pictures, sound, subtitles and what cameras add.
-const TRACKS_MAX: usize = 32;
-
 /// A film that may be stored.
 #[derive(Debug, PartialEq)]
 struct Checked {
@@ -170,8 +167,8 @@ impl Checked {
             return Err(foreign_codec("sound", sound));
         }
         let refuse = |message: String| Err(Problem::unprocessable("body", message));
-        if movie.tracks.len() > TRACKS_MAX {
-            return refuse(format!("the video has more than {TRACKS_MAX} tracks"));
+        if movie.tracks.len() > FILM_TRACKS_MAX {
+            return refuse(format!("the video has more than {FILM_TRACKS_MAX} tracks"));
         }
         for (kind, name) in [(Kind::Video, "video"), (Kind::Sound, "sound")] {
             if of(kind).count() > 1 {
