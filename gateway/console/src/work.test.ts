@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { deliveryOf, explained, isActive, isOver, nameOf, STATUSES, statusOf, tookOf } from "./work.ts";
+import type { RunSummary } from "./api.ts";
+import { deliveryOf, endedSince, explained, isActive, isOver, nameOf, STATUSES, statusOf, tookOf } from "./work.ts";
 
 const schemas = (JSON.parse(readFileSync(new URL("../../openapi.json", import.meta.url), "utf8")) as { components: { schemas: Record<string, { enum?: string[] }> } }).components.schemas;
 
@@ -50,4 +51,17 @@ test("the delivery of a webhook is described in words", () => {
 test("how long work took is known once it has ended, until its result expires", () => {
   const at = { createdAt: "2026-01-01T00:00:00.000Z", updatedAt: "2026-01-01T00:00:01.500Z" };
   assert.deepEqual(["succeeded", "failed", "canceled", "expired", "running"].map((status) => tookOf({ status, ...at })), [1500, 1500, 1500, undefined, undefined]);
+});
+
+test("a run that ended between two readings of a list is found, also when it began between them", () => {
+  const run = (handle: string, status: string) => ({ handle, status }) as RunSummary;
+  const page = (...runs: RunSummary[]) => ({ runs });
+  const first = [page(run("a", "running")), page(run("b", "queued"))];
+  const found = (...now: { runs: RunSummary[] }[]) => endedSince(first, now)?.handle;
+  assert.equal(found(...first), undefined);
+  assert.equal(found(page(run("a", "failed")), page(run("b", "queued"))), "a");
+  assert.equal(found(page(run("a", "running")), page(run("b", "canceled"))), "b");
+  assert.equal(found(page(run("c", "failed"), run("a", "running")), page(run("b", "queued"))), "c");
+  assert.equal(found(...first, page(run("old", "succeeded"))), undefined, "a further page has runs that were over before");
+  assert.equal(endedSince([page(run("a", "failed"))], [page(run("a", "failed"))]), undefined);
 });

@@ -1,5 +1,5 @@
 /** Runs and jobs: how they are read, started and canceled, and what is said of them. */
-import { answer, contract, CONTRACT, patience } from "./api.ts";
+import { answer, contract, CONTRACT, patience, type RunSummary } from "./api.ts";
 import type { components } from "./contract.ts";
 import { type WaitingFor, waitingFor } from "./queues.ts";
 
@@ -56,6 +56,17 @@ export const isActive = (status: string): boolean => !isOver(status) && status !
 export function tookOf({ status, createdAt, updatedAt }: { status: string; createdAt: string; updatedAt: string }): number | undefined {
   // The last change of an expired result is its expiry.
   return isOver(status) && status !== "expired" ? Date.parse(updatedAt) - Date.parse(createdAt) : undefined;
+}
+
+/** The pages of a list of runs, the newest first. */
+export type RunPages = readonly { runs: RunSummary[] }[];
+
+/** The first run that ended between two readings of a list. One that is new on the first page may be over already. */
+export function endedSince(before: RunPages, now: RunPages): RunSummary | undefined {
+  const statuses = new Map(before.flatMap(({ runs }) => runs).map(({ handle, status }) => [handle, status]));
+  return now
+    .flatMap(({ runs }, page) => runs.map((run) => ({ run, was: statuses.get(run.handle) ?? (page === 0 ? "queued" : run.status) })))
+    .find(({ run, was }) => isOver(run.status) && !isOver(was))?.run;
 }
 
 const isVideo = (handle: string): boolean => handle.startsWith("job:");

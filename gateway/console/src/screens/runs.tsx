@@ -13,7 +13,7 @@ import { Button, Empty, Failure, Icon, Waiting } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
 import { useWatch } from "../ui/queues.tsx";
 import { Shell } from "../ui/shell.tsx";
-import { type Filter, isActive, isOver, KINDS, nameOf, type RunKind, STATUSES, stateOf, statusOf, tookOf, work } from "../work.ts";
+import { endedSince, type Filter, isActive, isOver, KINDS, nameOf, type RunPages, STATUSES, stateOf, statusOf, tookOf, work } from "../work.ts";
 import { CancelDialog } from "./cancel.tsx";
 import { CanvasFilter, useCanvasNames } from "./canvas-filter.tsx";
 import list from "./list.module.css";
@@ -147,7 +147,6 @@ function useRuns(filter: Filter) {
   useRunEvents(true, (state) => {
     if (!state) return reread();
     setProgress((progress) => new Map(progress).set(state.run, state.progress));
-    if (isOver(state.status)) setEnded(`${KINDS[state.kind as RunKind] ?? "A run"}: ${statusOf(state.status).toLowerCase()}`);
     const now = `${state.status} ${state.done}`;
     if (known.current.get(state.run) !== now) reread();
     known.current.set(state.run, now);
@@ -160,6 +159,17 @@ function useRuns(filter: Filter) {
     getNextPageParam: ({ page }) => page.nextCursor ?? undefined,
     refetchInterval: ({ state }) => (state.data?.pages.some(({ runs }) => runs.some(({ status }) => !isOver(status))) ? PACE : false),
   });
+
+  // Found by comparing lists: a run may end before the stream of events is open.
+  const pages = query.data?.pages;
+  const before = useRef<{ of: string; pages: RunPages }>(undefined);
+  const of = JSON.stringify(filter);
+  useEffect(() => {
+    if (!pages) return;
+    const run = before.current?.of === of ? endedSince(before.current.pages, pages) : undefined;
+    before.current = { of, pages };
+    if (run) setEnded(`${KINDS[run.kind]}: ${statusOf(run.status).toLowerCase()}`);
+  }, [of, pages]);
   return { query, progress, ended };
 }
 
