@@ -53,9 +53,10 @@ test("how long work took is known once it has ended, until its result expires", 
   assert.deepEqual(["succeeded", "failed", "canceled", "expired", "running"].map((status) => tookOf({ status, ...at })), [1500, 1500, 1500, undefined, undefined]);
 });
 
+const run = (handle: string, status: string) => ({ handle, status }) as RunSummary;
+const page = (...runs: RunSummary[]) => ({ runs });
+
 test("a run that ended between two readings of a list is found, also when it began between them", () => {
-  const run = (handle: string, status: string) => ({ handle, status }) as RunSummary;
-  const page = (...runs: RunSummary[]) => ({ runs });
   const first = [page(run("a", "running")), page(run("b", "queued"))];
   const found = (...now: { runs: RunSummary[] }[]) => endedSince(first, now)?.handle;
   assert.equal(found(...first), undefined);
