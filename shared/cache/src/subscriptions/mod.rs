@@ -6,7 +6,8 @@
 //!
 //! **Mechanism.** Waiters of one channel share one reference-counted subscription. A subscription
 //! that becomes live or is lost counts as a change, because an announcement may have been missed:
-//! the waiters then read Postgres. While the subscription is not live, they read every 500 ms.
+//! the waiters then read Postgres. While the subscription is not live, they read after 25, 50, 100, 200 and 400 ms, then every
+//! 500 ms: most work that is waited for ends soon after its start.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,12 +20,14 @@ use tokio_util::task::AbortOnDropHandle;
 
 mod connection;
 
-/// Interval of polls without Redis.
+/// The first interval between polls without Redis. Each further one is twice as long.
+const FIRST_LOOK_WITHOUT_REDIS: Duration = Duration::from_millis(25);
+/// The longest interval between polls without Redis.
 const LOOK_WITHOUT_REDIS: Duration = Duration::from_millis(500);
 /// Interval of polls with a live subscription. Publishing is best effort, so an announcement may be
 /// lost.
 const LOOK_WHEN_LIVE: Duration = Duration::from_secs(5);
-/// Far above the permitted number of long polls. Further waiters poll every 500 ms.
+/// Far above the permitted number of long polls. Further waiters poll as without Redis.
 const CHANNELS_MAX: usize = 20_000;
 
 /// The state of one channel's subscription.
@@ -81,20 +84,26 @@ pub struct Watch {
     /// once.
     unregistered: Option<watch::Sender<Signal>>,
     seen: u64,
+    /// The next interval between polls without Redis.
+    pause: Duration,
 }
 
 impl Watch {
     fn new(hub: &Arc<Hub>, channel: String) -> Self {
         let (signal, unregistered) = hub.join(&channel);
         let seen = signal.borrow().changes;
-        Self { hub: hub.clone(), channel, signal, unregistered, seen }
+        Self { hub: hub.clone(), channel, signal, unregistered, seen, pause: FIRST_LOOK_WITHOUT_REDIS }
     }
 
     /// Returns when Postgres should be read again: after a change that was announced since the last
     /// return (or the subscription), or because an announcement may have been missed.
     pub async fn changed(&mut self) {
         let seen = self.seen;
-        let limit = if self.signal.borrow().live { LOOK_WHEN_LIVE } else { LOOK_WITHOUT_REDIS };
+        let limit = if self.signal.borrow().live {
+            LOOK_WHEN_LIVE
+        } else {
+            std::mem::replace(&mut self.pause, LOOK_WITHOUT_REDIS.min(2 * self.pause))
+        };
         // Gains and losses of the subscription also count as changes, so the limit stays correct
         // during the whole wait.
         let _ = timeout(limit, self.signal.wait_for(|signal| signal.changes != seen)).await;

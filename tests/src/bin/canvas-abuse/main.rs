@@ -30,6 +30,7 @@ use clap::Parser;
 use e2e::Part;
 use futures_util::FutureExt;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
 
 use rows::{ROWS, Row, SHORT};
 use scene::Scene;
@@ -125,7 +126,7 @@ async fn verdict(row: &'static Row, short: bool) -> Vec<String> {
 /// Runs a row and returns its faults.
 async fn attacked(row: &'static Row, short: bool) -> Vec<String> {
     let periods = if short { SHORTENED } else { FULL };
-    let scene = Scene::start(row, short).await;
+    let scene = Arc::new(Scene::start(row, short).await);
     let victims = Arc::new(Victims::prepare(&scene, row).await);
     let processors = || scene.parts().into_iter().map(|part| processor::seconds(&scene.stack, part)).sum::<f64>();
     let course = async {
@@ -138,13 +139,29 @@ async fn attacked(row: &'static Row, short: bool) -> Vec<String> {
         scene.end();
         (baseline, before, attacked, used)
     };
-    let (course, ()) = tokio::join!(course, (row.attack)(&scene, &victims));
+    let (course, ()) = tokio::join!(course, attack(row, &scene, &victims));
     let (baseline, before, attacked, used) = course;
     report(&scene, row, &baseline, &attacked, &before, used).await;
     judge_victims(&scene, row, &baseline, &attacked);
     judge_attacker(&scene, row);
     leftovers::look(&scene, &before).await;
     scene.faults()
+}
+
+/// Runs the attack of a row on a thread that takes only what the service and the victims leave of the processors: attackers have
+/// machines of their own.
+async fn attack(row: &'static Row, scene: &Arc<Scene>, victims: &Arc<Victims>) {
+    // If the row is abandoned at its limit of time.
+    let _end = scene.ends_when_dropped();
+    let (scene, victims, (done, ended)) = (Arc::clone(scene), Arc::clone(victims), oneshot::channel());
+    std::thread::spawn(move || {
+        processor::yield_to_others();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on((row.attack)(&scene, &victims));
+        // Nobody waits for the attack of an abandoned row.
+        let _ = done.send(());
+    });
+    ended.await.expect("the attack does not panic");
 }
 
 /// Prints the figures of a row.

@@ -1,4 +1,6 @@
-//! Processor time of the parts of a stack.
+//! Processor time of the parts of a stack, and priority of the attackers.
+
+use std::process::Command;
 
 use e2e::{Part, Stack};
 
@@ -9,6 +11,14 @@ const TICKS_PER_SECOND: f64 = 100.0;
 pub fn seconds(stack: &Stack, part: Part) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", stack.process_id(part))).unwrap_or_default();
     ticks(&stat).unwrap_or_default() / TICKS_PER_SECOND
+}
+
+/// Gives the calling thread the lowest priority: it takes what others leave of the processors.
+pub fn yield_to_others() {
+    // The number of the thread: /proc/thread-self leads to PID/task/TID.
+    let thread = std::fs::read_link("/proc/thread-self").expect("Linux");
+    let reniced = Command::new("renice").args(["-n", "19", "-p"]).arg(thread.file_name().expect("a thread")).output();
+    assert!(reniced.expect("util-linux has renice").status.success(), "everybody may lower a priority");
 }
 
 /// The fields 14 and 15. The second field is in parentheses and may contain any character.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use e2e::{Account, Part, Services, Stack, User};
 use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::rows::Row;
 use crate::wire::{Heard, Outcome};
@@ -122,6 +122,11 @@ impl Scene {
     /// Lets the attack begin.
     pub fn begin(&self) {
         self.begun.notify_one();
+    }
+
+    /// Ends the attack when the guard is dropped, if it has not ended by then.
+    pub fn ends_when_dropped(&self) -> DropGuard {
+        self.over.clone().drop_guard()
     }
 
     /// Ends the attack.
