@@ -102,7 +102,9 @@ impl Watch {
         let limit = if self.signal.borrow().live {
             LOOK_WHEN_LIVE
         } else {
-            std::mem::replace(&mut self.pause, LOOK_WITHOUT_REDIS.min(2 * self.pause))
+            let pause = self.pause;
+            self.pause = LOOK_WITHOUT_REDIS.min(2 * pause);
+            pause
         };
         // Gains and losses of the subscription also count as changes, so the limit stays correct
         // during the whole wait.
