@@ -45,6 +45,8 @@ types![
     ActionRead,
     AssetList,
     AssetRead,
+    DownloadLinks,
+    UploadLinks,
     AuthStatus,
     CampaignList,
     CampaignPlanned,
