@@ -246,3 +246,111 @@ pub async fn sweep(conn: &mut PgConnection, limit: i64) -> Result<u64> {
     );
     Ok(swept.execute(conn).await?.rows_affected())
 }
+
+#[cfg(test)]
+mod tests {
+    use testkit::TestDatabase;
+
+    use super::*;
+
+    struct Fixture {
+        database: TestDatabase,
+        account: AccountUid,
+        token: Uuid,
+    }
+
+    impl Fixture {
+        async fn new() -> Self {
+            let (database, token) = (TestDatabase::new().await, Uuid::now_v7());
+            sqlx::raw_sql(
+                "INSERT INTO accounts (uid, email) VALUES ('me', 'me@example.com');
+                 INSERT INTO account_sessions (id, account_uid) VALUES (gen_random_uuid(), 'me')",
+            )
+            .execute(database.pool())
+            .await
+            .expect("inserts");
+            sqlx::query(
+                "INSERT INTO tokens (id, account_uid, session_id, label, scopes, surface, secret_hash)
+                 SELECT $1, 'me', id, 't', '{}', 'api', '' FROM account_sessions",
+            )
+            .bind(token)
+            .execute(database.pool())
+            .await
+            .expect("inserts");
+            Self { database, account: AccountUid::parse("me").expect("valid"), token }
+        }
+
+        async fn conn(&self) -> crate::Connection {
+            self.database.pool().acquire().await.expect("connects")
+        }
+
+        async fn upload(&self, hash: u8) -> SecretHash {
+            let links = [([hash; 32], Slot { name: Some("a".into()), ..Slot::default() })];
+            let of = (&self.account, self.token);
+            let made = create(&mut *self.conn().await, of, NewLinks::Uploads(&links, None), 60).await.expect("creates");
+            assert!(made.is_some());
+            links[0].0
+        }
+
+        async fn later(&self) {
+            sqlx::query("UPDATE capability_links SET expires_at = now(), leased_until = leased_until - interval '1 hour'")
+                .execute(self.database.pool())
+                .await
+                .expect("ages");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_link_has_one_lease_until_it_is_given_back_or_ends_and_is_filled_under_it_once() {
+        let fixture = Fixture::new().await;
+        let (conn, hash) = (&mut *fixture.conn().await, fixture.upload(1).await);
+        let (one, other) = (Uuid::now_v7(), Uuid::now_v7());
+        let filled = Filled { asset: AssetHandle::try_from("asset:me:a".to_owned()).expect("valid"), revision: None };
+        assert!(lease(conn, &hash, one, 60).await.expect("leases"));
+        assert!(lease(conn, &hash, one, 60).await.expect("renews"));
+        assert!(!lease(conn, &hash, other, 60).await.expect("is taken"));
+        assert!(!fill(conn, (&hash, other), b"x", &filled).await.expect("is not its lease"));
+        release(conn, &hash, other).await.expect("does nothing");
+        assert!(!lease(conn, &hash, other, 60).await.expect("is taken"));
+        release(conn, &hash, one).await.expect("releases");
+        assert!(lease(conn, &hash, other, 0).await.expect("leases"));
+        assert!(lease(conn, &hash, one, 60).await.expect("it had ended"));
+        assert!(!fill(conn, (&hash, other), b"x", &filled).await.expect("was lost"));
+        assert!(fill(conn, (&hash, one), b"x", &filled).await.expect("fills"));
+        assert!(!fill(conn, (&hash, one), b"x", &filled).await.expect("is filled"));
+        assert!(!lease(conn, &hash, one, 60).await.expect("is filled"));
+        let found = find_upload(conn, &hash).await.expect("reads").expect("is there");
+        assert_eq!((found.token, found.filled), (fixture.token, Some((b"x".to_vec(), filled))));
+        assert_eq!(find_download(conn, &hash).await.expect("reads"), None, "it is of another kind");
+    }
+
+    #[tokio::test]
+    async fn links_that_have_ended_are_swept_unless_an_upload_uses_them() {
+        let fixture = Fixture::new().await;
+        let conn = &mut *fixture.conn().await;
+        let (_, used, _) = (fixture.upload(1).await, fixture.upload(2).await, fixture.upload(3).await);
+        assert!(lease(conn, &used, Uuid::now_v7(), 60).await.expect("leases"));
+        assert_eq!(sweep(conn, 10).await.expect("sweeps"), 0);
+        sqlx::query("UPDATE capability_links SET expires_at = now()").execute(&mut *conn).await.expect("ends");
+        assert_eq!(find_upload(conn, &used).await.expect("reads"), None);
+        assert_eq!((sweep(conn, 1).await.expect("sweeps"), sweep(conn, 10).await.expect("sweeps")), (1, 1));
+        fixture.later().await;
+        assert_eq!(sweep(conn, 10).await.expect("sweeps"), 1);
+    }
+
+    #[tokio::test]
+    async fn links_of_a_revoked_token_are_not_open() {
+        let fixture = Fixture::new().await;
+        let conn = &mut *fixture.conn().await;
+        let asset = Served::Asset(AssetHandle::try_from("asset:me:a".to_owned()).expect("valid"));
+        let links = [([9; 32], asset.clone(), "a.png".to_owned()), ([8; 32], Served::Video(JobId::generate()), "b".into())];
+        let of = (&fixture.account, fixture.token);
+        create(conn, of, NewLinks::Downloads(&links), 60).await.expect("creates").expect("there is room");
+        fixture.upload(1).await;
+        assert_eq!(open(conn, &fixture.account).await.expect("counts"), OpenLinks { downloads: 2, uploads: 1 });
+        let found = find_download(conn, &[9; 32]).await.expect("reads");
+        assert_eq!(found, Some(Download { token: fixture.token, served: asset, name: "a.png".into() }));
+        crate::tokens::revoke(conn, fixture.token, None).await.expect("revokes");
+        assert_eq!(open(conn, &fixture.account).await.expect("counts"), OpenLinks::default());
+    }
+}
