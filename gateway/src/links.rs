@@ -156,11 +156,7 @@ impl Link for UploadLink {
 
 /// The link whose secret is in the path, the hash of the secret, and the token, which is valid. Anything else counts as a failed
 /// credential of the address.
-async fn open<L: Link>(
-    app: &App,
-    address: ClientAddress,
-    params: &PathText,
-) -> Result<(SecretHash, L, Credential)> {
+async fn open<L: Link>(app: &App, address: ClientAddress, params: &PathText) -> Result<(SecretHash, L, Credential)> {
     let text = params.parameter::<String>("secret").unwrap_or_default();
     let hash = Secret::parse(&text).map(|secret| secret.hash());
     // Told apart by their hashes, links that were valid lately are not refused for the failures of an address.
@@ -187,13 +183,7 @@ async fn download(
 }
 
 /// Streams the file of a download link.
-async fn serve(
-    app: &App,
-    address: ClientAddress,
-    params: &PathText,
-    method: &Method,
-    headers: &HeaderMap,
-) -> Result {
+async fn serve(app: &App, address: ClientAddress, params: &PathText, method: &Method, headers: &HeaderMap) -> Result {
     let selection = Selection::from_headers(method, headers).map_err(Problem::Invalid)?;
     let (_, link, credential) = open::<Download>(app, address, params).await?;
     // Whoever holds a URL is nobody to its owner, as with previews.
@@ -228,7 +218,8 @@ async fn serve(
 
 /// `Content-Disposition` of a file with this name (RFC 6266).
 fn attachment(name: &str) -> String {
-    let plain = |character: char| character.is_ascii_graphic() && !matches!(character, '"' | '\\' | '%') || character == ' ';
+    let plain =
+        |character: char| character.is_ascii_graphic() && !matches!(character, '"' | '\\' | '%') || character == ' ';
     let ascii: String = name.chars().map(|character| if plain(character) { character } else { '_' }).collect();
     match ascii == name {
         true => format!("attachment; filename=\"{ascii}\""),

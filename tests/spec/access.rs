@@ -270,7 +270,9 @@ async fn an_editor_reads_and_writes_everything() {
         let expected = match (endpoint.method, endpoint.path) {
             ("GET", "/canvases/{canvasId}/nodes/{nodeId}") | ("POST", "/jobs/{jobId}/asset") => 404,
             ("GET", _) | ("POST", "/canvases/{canvasId}/operations" | "/assets/downloads") => 200,
-            ("POST", "/assets" | "/assets/uploads" | "/canvases/{canvasId}/workflows" | "/recipes/{recipeId}/fork") => 201,
+            ("POST", "/assets" | "/assets/uploads" | "/canvases/{canvasId}/workflows" | "/recipes/{recipeId}/fork") => {
+                201
+            }
             ("POST", "/images/import" | "/product-references/import") => 409,
             // The target, the inputs or the model do not exist. The service checks this last.
             _ => 422,

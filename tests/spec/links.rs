@@ -134,9 +134,18 @@ async fn items_are_assets_nodes_and_videos_and_what_has_no_file_is_refused() {
     let job = user.send("/videos/generate", &video).await.expect(202).json();
     let plain = text(&shown, "/id");
     let items = json!([
-        shown["handle"], format!("asset:{plain}"), node, node.trim_start_matches("node:"), shown["handle"],
-        format!("node:{empty}"), "node:absent", foreign["handle"], purged["handle"],
-        format!("job:{}", text(&job, "/rawId")), format!("job:{}", Uuid::new_v4()), format!("job:{}", "-".repeat(36)),
+        shown["handle"],
+        format!("asset:{plain}"),
+        node,
+        node.trim_start_matches("node:"),
+        shown["handle"],
+        format!("node:{empty}"),
+        "node:absent",
+        foreign["handle"],
+        purged["handle"],
+        format!("job:{}", text(&job, "/rawId")),
+        format!("job:{}", Uuid::new_v4()),
+        format!("job:{}", "-".repeat(36)),
     ]);
     let links = user.send("/assets/downloads", &json!({"items": items, "canvasId": canvas})).await.ok();
     let named: Vec<&Value> = links["downloads"].as_array().expect("links").iter().map(|link| &link["item"]).collect();
@@ -196,9 +205,11 @@ async fn a_request_for_download_links_states_what_is_wrong() {
     ] {
         user.send("/assets/downloads", &body).await.expect_error(400, "input_validation_error", fields);
     }
-    user.send("/assets/downloads", &json!({"items": many(1), "canvasId": "absent"}))
-        .await
-        .expect_error(404, "not_found", &[]);
+    user.send("/assets/downloads", &json!({"items": many(1), "canvasId": "absent"})).await.expect_error(
+        404,
+        "not_found",
+        &[],
+    );
     for seconds in [60, 86_400] {
         let reply = user.send("/assets/downloads", &json!({"items": many(1), "expiresInSeconds": seconds})).await;
         let expires_at = reply.ok()["downloads"][0]["expiresAt"].clone();
@@ -385,7 +396,11 @@ async fn an_upload_link_stores_a_file_once() {
     assert_eq!(stack.count_of(assets, &user.uid).await, 4);
     // The asset can be purged; the link then gives nothing.
     let url = text(&links[0], "/url");
-    sqlx::query("DELETE FROM assets WHERE owner_uid = $1").bind(&user.uid).execute(stack.pool()).await.expect("deletes");
+    sqlx::query("DELETE FROM assets WHERE owner_uid = $1")
+        .bind(&user.uid)
+        .execute(stack.pool())
+        .await
+        .expect("deletes");
     not_found(put(&outsider, url, formats[0].2.clone()).await);
 }
 
@@ -424,17 +439,19 @@ async fn a_refused_upload_leaves_the_link_open() {
     put(&outsider, &any, vec![0; UPLOAD_MAX + 1]).await.expect_error(413, "payload_too_large", &[]);
     put(&outsider, &any, b"%PDF-1.7 is no image".to_vec()).await.expect_error(415, "unsupported_media_type", &[]);
     put(&outsider, &any, films::unique(films::SILENT)).await.expect_error(415, "unsupported_media_type", &[]);
-    put(&outsider, &any, b"<svg xmlns='http://www.w3.org/2000/svg'/>".to_vec())
-        .await
-        .expect_error(415, "unsupported_media_type", &[]);
+    put(&outsider, &any, b"<svg xmlns='http://www.w3.org/2000/svg'/>".to_vec()).await.expect_error(
+        415,
+        "unsupported_media_type",
+        &[],
+    );
     put(&outsider, &any, png[..20].to_vec()).await.expect_error(422, "unprocessable_entity", &["body"]);
     for wrong in [images::png(40, 40), png[..png.len() - 1].to_vec()] {
         put(&outsider, &exact, wrong.clone()).await.expect_error(422, "unprocessable_entity", &["bytes"]);
-        outsider
-            .call(Method::PUT, &exact)
-            .chunked("image/png", wrong)
-            .await
-            .expect_error(422, "unprocessable_entity", &["bytes"]);
+        outsider.call(Method::PUT, &exact).chunked("image/png", wrong).await.expect_error(
+            422,
+            "unprocessable_entity",
+            &["bytes"],
+        );
     }
     put(&outsider, &other, png.clone()).await.expect_error(422, "unprocessable_entity", &["sha256"]);
     put(&outsider, &exact, png.clone()).await.expect(201);
@@ -504,7 +521,10 @@ async fn uploads_into_a_canvas_lie_in_one_block_whatever_their_order() {
         assert_ne!(now["revision"], revision);
         revision = now["revision"].clone();
         let node = user.get(&format!("/canvases/{canvas}/nodes/{}", text(&answer, "/node"))).await.ok();
-        assert_eq!((&node["node"]["asset"], &node["node"]["title"]), (&answer["asset"]["handle"], &json!(format!("{number}.png"))));
+        assert_eq!(
+            (&node["node"]["asset"], &node["node"]["title"]),
+            (&answer["asset"]["handle"], &json!(format!("{number}.png")))
+        );
         assert_eq!(node["node"]["metadata"]["provenance"]["kind"], "upload", "{node}");
         let corner = (1000 + 360 * (number % 3), 2000 + 360 * (number / 3));
         assert_eq!(node["node"]["position"], json!({"x": corner.0, "y": corner.1}), "{number}");
@@ -525,7 +545,8 @@ async fn a_cell_that_was_taken_is_replaced_by_the_nearest_free_place() {
     let section = text(&made, "/resolvedIds/s").to_owned();
     let place = json!({"sectionId": section, "title": "Shot"});
     let links = uploads(&user, json!({"files": [{"name": "a.png"}], "canvasId": canvas, "place": place})).await;
-    let free = uploads(&user, json!({"files": [{"name": "b.png"}], "canvasId": canvas, "place": {"x": 9000, "y": 0}})).await;
+    let free =
+        uploads(&user, json!({"files": [{"name": "b.png"}], "canvasId": canvas, "place": {"x": 9000, "y": 0}})).await;
     let note = json!([{"type": "node.create", "node": {"type": "text", "position": {"x": 9000, "y": 0}}}]);
     user.apply(&canvas, note).await;
     let read = async |answer: &Value| {
@@ -553,10 +574,11 @@ async fn an_upload_into_a_canvas_out_of_reach_is_404() {
     stack.share(&owner, id, &editor.uid, "viewer").await;
     not_found(put(&outsider, &url(1), images::png(4, 4)).await);
     not_found(put(&outsider, &url(0), images::png(4, 4)).await);
-    editor
-        .send("/assets/uploads", &json!({"files": files, "canvasId": handle}))
-        .await
-        .expect_error(403, "forbidden", &[]);
+    editor.send("/assets/uploads", &json!({"files": files, "canvasId": handle})).await.expect_error(
+        403,
+        "forbidden",
+        &[],
+    );
     stack.share(&owner, id, &editor.uid, "none").await;
     not_found(put(&outsider, &url(1), images::png(4, 4)).await);
     stack.share(&owner, id, &editor.uid, "editor").await;
@@ -644,14 +666,17 @@ async fn a_request_for_upload_links_states_what_is_wrong() {
         user.send("/assets/uploads", &body).await.expect_error(400, "input_validation_error", fields);
     }
     let place = json!({"near": "absent", "sectionId": "absent"});
-    user.send("/assets/uploads", &json!({"files": file, "canvasId": canvas, "place": place}))
-        .await
-        .expect_error(422, "unprocessable_entity", &["place.near", "place.sectionId"]);
+    user.send("/assets/uploads", &json!({"files": file, "canvasId": canvas, "place": place})).await.expect_error(
+        422,
+        "unprocessable_entity",
+        &["place.near", "place.sectionId"],
+    );
     // At the bounds.
     for seconds in [60, 3600] {
         uploads(&user, json!({"files": file, "expiresInSeconds": seconds})).await;
     }
-    let exact = json!([{"name": "x".repeat(255), "bytes": UPLOAD_MAX, "sha256": "a".repeat(64)}, {"name": "a", "bytes": 1}]);
+    let exact =
+        json!([{"name": "x".repeat(255), "bytes": UPLOAD_MAX, "sha256": "a".repeat(64)}, {"name": "a", "bytes": 1}]);
     let links = uploads(&user, json!({ "files": exact })).await;
     assert_eq!((&links[0]["maxBytes"], &links[1]["maxBytes"]), (&json!(UPLOAD_MAX), &json!(1)));
     // One name twice is two files.

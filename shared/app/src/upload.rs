@@ -123,12 +123,7 @@ impl Command for UploadAsset<'_> {
         self.canvas.map(|canvas| CanvasWrite { account: self.account(), canvas, base: None, locks: Locks::Canvas })
     }
 
-    async fn execute(
-        &self,
-        conn: &mut PgConnection,
-        (): (),
-        locked: Option<LockedCanvas>,
-    ) -> Result<Uploaded> {
+    async fn execute(&self, conn: &mut PgConnection, (): (), locked: Option<LockedCanvas>) -> Result<Uploaded> {
         let account = self.account();
         let canvas = match self.writes_to() {
             None => None,

@@ -293,10 +293,12 @@ mod tests {
         }
 
         async fn later(&self) {
-            sqlx::query("UPDATE capability_links SET expires_at = now(), leased_until = leased_until - interval '1 hour'")
-                .execute(self.database.pool())
-                .await
-                .expect("ages");
+            sqlx::query(
+                "UPDATE capability_links SET expires_at = now(), leased_until = leased_until - interval '1 hour'",
+            )
+            .execute(self.database.pool())
+            .await
+            .expect("ages");
         }
     }
 
@@ -343,7 +345,8 @@ mod tests {
         let fixture = Fixture::new().await;
         let conn = &mut *fixture.conn().await;
         let asset = Served::Asset(AssetHandle::try_from("asset:me:a".to_owned()).expect("valid"));
-        let links = [([9; 32], asset.clone(), "a.png".to_owned()), ([8; 32], Served::Video(JobId::generate()), "b".into())];
+        let links =
+            [([9; 32], asset.clone(), "a.png".to_owned()), ([8; 32], Served::Video(JobId::generate()), "b".into())];
         let of = (&fixture.account, fixture.token);
         create(conn, of, NewLinks::Downloads(&links), 60).await.expect("creates").expect("there is room");
         fixture.upload(1).await;

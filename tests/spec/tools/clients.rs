@@ -110,9 +110,8 @@ async fn local_files_are_uploaded_and_downloaded_over_standard_streams_alone() {
     assert_eq!((&boot["name"], &boot["width"]), (&json!("boot.png"), &json!(30)));
     assert_eq!((&sole["name"], &sole["width"]), (&json!("sole.png"), &json!(20)));
     for path in ["out.png", "../etc/passwd", "/etc/passwd", "/dev/zero", "."] {
-        let refused =
-            tool_result(&call(&streams, "asset_upload", json!({"paths": ["boot.png", path]})).await)
-                .fails("input_validation_error");
+        let refused = tool_result(&call(&streams, "asset_upload", json!({"paths": ["boot.png", path]})).await)
+            .fails("input_validation_error");
         assert_eq!(refused["error"]["fields"][0]["field"], "paths[1]", "{refused}");
     }
     let links = tool_result(&call(&streams, "asset_upload", json!({"files": [{"name": "boot.png"}]})).await);
@@ -125,7 +124,10 @@ async fn local_files_are_uploaded_and_downloaded_over_standard_streams_alone() {
     let expected = ["boot.png", "sole.png", "boot-2.png"].map(|name| folder.join(name).display().to_string());
     assert_eq!(names, expected);
     for (name, copy) in [("boot.png", "boot.png"), ("sole.png", "sole.png"), ("boot.png", "boot-2.png")] {
-        assert!(fs::read(directory.join(name)).expect("reads") == fs::read(folder.join(copy)).expect("reads"), "{copy}");
+        assert!(
+            fs::read(directory.join(name)).expect("reads") == fs::read(folder.join(copy)).expect("reads"),
+            "{copy}"
+        );
     }
     for (arguments, field) in [
         (json!({"items": items}), "into"),

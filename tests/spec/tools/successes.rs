@@ -210,7 +210,11 @@ async fn files_of_a_shell_are_uploaded_and_downloaded_by_links() {
     let mut items = Vec::new();
     for (upload, picture) in uploads.iter().zip(&pictures) {
         let curl = text(upload, "/curl");
-        assert!(text(&links.content[0], "/text").lines().any(|line| line == curl), "{}", text(&links.content[0], "/text"));
+        assert!(
+            text(&links.content[0], "/text").lines().any(|line| line == curl),
+            "{}",
+            text(&links.content[0], "/text")
+        );
         let url = curl.rsplit('\'').nth(1).expect("a URL");
         let put = stack.anonymous().call(reqwest::Method::PUT, url).untyped(picture.clone());
         items.push(put.await.expect(201).json()["node"].clone());
@@ -226,11 +230,19 @@ async fn files_of_a_shell_are_uploaded_and_downloaded_by_links() {
             &text(link, "/sha256")[..16],
             text(link, "/url")
         );
-        assert!(text(&answer.content[0], "/text").lines().any(|it| it == line), "{}", text(&answer.content[0], "/text"));
+        assert!(
+            text(&answer.content[0], "/text").lines().any(|it| it == line),
+            "{}",
+            text(&answer.content[0], "/text")
+        );
         assert!(stack.anonymous().get(text(link, "/url")).await.expect(200).body == *picture);
     }
     assert_eq!(answer.value["refused"], json!([{"item": "node:absent", "code": "not_found"}]));
-    assert!(text(&answer.content[0], "/text").contains("node:absent  no file: not_found"), "{}", text(&answer.content[0], "/text"));
+    assert!(
+        text(&answer.content[0], "/text").contains("node:absent  no file: not_found"),
+        "{}",
+        text(&answer.content[0], "/text")
+    );
 }
 
 #[tokio::test]

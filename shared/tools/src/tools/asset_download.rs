@@ -126,7 +126,9 @@ async fn save(call: &Call, root: &Root, items: &[String], canvas: Option<&str>, 
             Ok(())
         });
         let read = read.await;
-        if let Some(why) = failed.map(|error| error.to_string()).or_else(|| open.sync_all().err().map(|it| it.to_string())) {
+        if let Some(why) =
+            failed.map(|error| error.to_string()).or_else(|| open.sync_all().err().map(|it| it.to_string()))
+        {
             let _ = std::fs::remove_file(&path);
             return Err(Failure::argument("into", format!("{} cannot be written: {why}", path.display())));
         }
@@ -171,9 +173,10 @@ mod tests {
             assert_eq!(path.parent(), Some(folder.as_path()));
             path.file_name().expect("a name").to_string_lossy().into_owned()
         };
-        assert_eq!(["a.png", "a.png", "../a.png", "a\\b", "..", ".png", ".png"].map(name), [
-            "a.png", "a-2.png", "a-3.png", "b", "file", ".png", ".png-2"
-        ]);
+        assert_eq!(
+            ["a.png", "a.png", "../a.png", "a\\b", "..", ".png", ".png"].map(name),
+            ["a.png", "a-2.png", "a-3.png", "b", "file", ".png", ".png-2"]
+        );
         std::fs::remove_dir_all(folder).expect("removes");
     }
 }

@@ -128,7 +128,8 @@ impl Tool for AssetUpload {
             (Some(files), None, None, None) if target.node.is_none() => links(call, &files, &target, place).await,
             (Some(_), None, None, None) => Err(Failure::argument("node", "cannot be combined with files")),
             (None, Some(data), None, _) => {
-                let stored = store(call, decoded(&data)?, name.as_deref(), &target, "data").await?;
+                let bytes = decoded(&data).map_err(|why| Failure::argument("data", why))?;
+                let stored = store(call, bytes, name.as_deref(), &target, "data").await?;
                 let handle = stored.asset.clone();
                 Ok(Answer::new(Output { stored: Some(stored), ..Output::default() }).with_link(&handle))
             }
@@ -165,7 +166,8 @@ async fn store(call: &Call, bytes: Bytes, name: Option<&str>, target: &Target, f
     };
     let Target { canvas, node } = target;
     let key = key(&bytes, canvas.as_deref(), *node, name);
-    let mut request = call.client.upload_asset().query_if("canvasId", canvas.as_ref()).query_if("node", *node).key(&key);
+    let mut request =
+        call.client.upload_asset().query_if("canvasId", canvas.as_ref()).query_if("node", *node).key(&key);
     if let Some(name) = name {
         request = request.header(FILE_NAME, &utf8_percent_encode(name, NON_ALPHANUMERIC).to_string());
     }
@@ -205,18 +207,17 @@ async fn links(call: &Call, files: &[File], target: &Target, place: Option<Place
     Ok(Answer::new(Output { uploads, ..Output::default() }).with_text(text + &until))
 }
 
-fn decoded(data: &str) -> Result<Bytes> {
+fn decoded(data: &str) -> Result<Bytes, String> {
     let data = data.split_once(";base64,").map_or(data, |(_, data)| data);
     // Line breaks are allowed in base64 (RFC 2045).
     let data: Cow<str> = match data.contains(|it: char| it.is_ascii_whitespace()) {
         true => data.split_ascii_whitespace().collect(),
         false => data.into(),
     };
-    let bytes =
-        STANDARD.decode(data.as_bytes()).map_err(|error| Failure::argument("data", format!("is no base64: {error}")))?;
+    let bytes = STANDARD.decode(data.as_bytes()).map_err(|error| format!("is no base64: {error}"))?;
     match bytes.len() <= DATA_MAX {
         true => Ok(bytes.into()),
-        false => Err(Failure::argument("data", "has more than 8 MiB")),
+        false => Err("has more than 8 MiB".into()),
     }
 }
 

@@ -162,12 +162,7 @@ pub async fn store(
 }
 
 /// The SHA-256 of a body that is an image, which is not stored; [`paced`].
-pub async fn digest(
-    app: &App,
-    caller: &Caller<UploadAsset>,
-    length: Option<u64>,
-    body: Body,
-) -> Result<[u8; 32]> {
+pub async fn digest(app: &App, caller: &Caller<UploadAsset>, length: Option<u64>, body: Body) -> Result<[u8; 32]> {
     let mut pieces = at_pace(body).into_data_stream();
     let digest = async move {
         let (mut digest, mut bytes) = (Sha256::new(), 0);
