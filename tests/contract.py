@@ -121,6 +121,16 @@ def keeping(body, scratch):
     without(body, "canvasId", "targetNodeId", "baseRevision")
 
 
+def downloads(body, scratch):
+    body["items"] = [IMAGE]
+
+
+def uploads(body, scratch):
+    body["files"], body["expiresInSeconds"] = [{"name": "a.png"}], 60
+    # Random nodes do not exist.
+    without(body, "place")
+
+
 def fork(body, scratch):
     without(body, "version", "ownerUid", "near", "sectionId")
 
@@ -178,6 +188,7 @@ ARRANGE = {
     "forkRecipe": fork, "runRecipe": recipe, "createElement": element, "updateElement": element_patch,
     "reviewCampaign": review, "applyOperations": operations, "createWorkflow": workflow,
     "planCampaign": nothing, "startCampaign": nothing,
+    "createDownloads": downloads, "createUploads": uploads,
     "importImage": import_image, "importProductReferences": import_gallery,
 }
 

@@ -20,6 +20,7 @@ mod extract;
 mod failures;
 mod ignored;
 mod installation;
+mod links;
 mod live;
 mod llms;
 mod mcp;

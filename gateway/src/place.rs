@@ -43,18 +43,24 @@ impl TargetPlace {
 
     /// The place for `count` nodes of this type.
     pub fn check(self, check: &mut Check, kind: NodeType, count: u32) -> Place {
-        let (x, y) = (self.x.is_some(), self.y.is_some());
-        check.note_if(x && !y, "place.y", "must be sent together with place.x");
-        check.note_if(y && !x, "place.x", "must be sent together with place.y");
-        check.note_if(self.near.is_some() && (x || y), "place.near", "must be omitted when a position is given");
+        let at = position_of(check, self.near.is_some(), self.x, self.y);
         Place {
             kind,
             location: location_of(check, "place.", self.near.as_deref(), self.section_id.as_deref()),
-            at: self.x.zip(self.y).map(|(x, y)| Position { x, y }),
+            at,
             title: self.title,
             count: count as usize,
         }
     }
+}
+
+/// The position of a place, which is whole and without a node to be near.
+pub fn position_of(check: &mut Check, has_near: bool, x: Option<f64>, y: Option<f64>) -> Option<Position> {
+    check.note_if(x.is_some() && y.is_none(), "place.y", "must be sent together with place.x");
+    check.note_if(y.is_some() && x.is_none(), "place.x", "must be sent together with place.y");
+    let has_position = x.is_some() || y.is_some();
+    check.note_if(has_near && has_position, "place.near", "must be omitted when a position is given");
+    x.zip(y).map(|(x, y)| Position { x, y })
 }
 
 /// A node to be near and a Section to lie in, under fields that begin with `prefix`.

@@ -20,6 +20,7 @@ use crate::compression::Streamed;
 use crate::console::{self, ConsoleDocument};
 use crate::docs;
 use crate::ignored::KnownParameters;
+use crate::links;
 use crate::llms;
 use crate::mcp;
 use crate::openapi;
@@ -49,6 +50,8 @@ pub fn documented() -> (Router<App>, Value) {
         .routes(routes!(recipes::fork::fork))
         .routes(routes!(recipes::run::run))
         .routes(routes!(assets::list::list, assets::upload::upload))
+        .routes(routes!(assets::downloads::create))
+        .routes(routes!(assets::uploads::create))
         .routes(routes!(assets::preview::preview))
         .routes(routes!(assets::preview::video))
         .routes(routes!(assets::read::read))
@@ -113,24 +116,26 @@ pub fn router(app: App) -> Router {
     };
     // The tools call the contract as everybody does, through all that surrounds its routes.
     let tools = mcp::router(complete(router.clone()), &app);
-    let router = complete(router.merge(console).merge(tools).merge(llms::router(&app.config.public_url)));
+    let others = console.merge(tools).merge(links::router()).merge(llms::router(&app.config.public_url));
+    let router = complete(router.merge(others));
     // Routes are matched after the path of a request to the console is mapped.
     Router::new().fallback_service(ServiceBuilder::new().map_request(console::enter).service(router))
 }
 
-/// CORS for all but the console, whose credential a browser sends by itself. There a preflight is a request with an unknown method.
+/// CORS for all but the console, whose credential a browser sends by itself, and capability links, whose URL is the credential. There a
+/// preflight is a request with an unknown method.
 #[derive(Clone)]
-struct CorsOutsideConsole<T>(T);
+struct CorsWithBearer<T>(T);
 
-impl<S> Layer<S> for CorsOutsideConsole<CorsLayer> {
-    type Service = CorsOutsideConsole<Cors<S>>;
+impl<S> Layer<S> for CorsWithBearer<CorsLayer> {
+    type Service = CorsWithBearer<Cors<S>>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        CorsOutsideConsole(self.0.layer(inner))
+        CorsWithBearer(self.0.layer(inner))
     }
 }
 
-impl<S, B> Service<Request> for CorsOutsideConsole<Cors<S>>
+impl<S, B> Service<Request> for CorsWithBearer<Cors<S>>
 where
     S: Service<Request, Response = http::Response<B>>,
     B: Default,
@@ -145,17 +150,17 @@ where
 
     fn call(&mut self, request: Request) -> Self::Future {
         let (parts, body) = request.into_parts();
-        let in_console = console::contains(&parts);
+        let takes_bearer = !console::contains(&parts) && !links::contains(parts.uri.path());
         let request = Request::from_parts(parts, body);
-        match in_console {
-            true => Either::Left(self.0.get_mut().call(request)),
-            false => Either::Right(self.0.call(request)),
+        match takes_bearer {
+            false => Either::Left(self.0.get_mut().call(request)),
+            true => Either::Right(self.0.call(request)),
         }
     }
 }
 
 /// CORS for the origins that the operator names; there are none by default.
-fn cors(origins: &[String]) -> Option<CorsOutsideConsole<CorsLayer>> {
+fn cors(origins: &[String]) -> Option<CorsWithBearer<CorsLayer>> {
     if origins.is_empty() {
         return None;
     }
@@ -192,7 +197,7 @@ fn cors(origins: &[String]) -> Option<CorsOutsideConsole<CorsLayer>> {
             "x-canvas-labels",
         ]))
         .max_age(std::time::Duration::from_secs(3600));
-    Some(CorsOutsideConsole(layer))
+    Some(CorsWithBearer(layer))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Deletes expired job records and unreferenced blobs.
+//! Deletes expired job records, capability links and unreferenced blobs.
 //!
 //! **Guarantee.** Any number of replicas may sweep concurrently: each batch takes rows that no
 //! other transaction has locked, in one short transaction. A failure ends only the current round.
@@ -82,6 +82,11 @@ impl Sweeper {
                 Some(Ok(swept)) => tracing::info!(swept, "imports swept"),
                 Some(Err(error)) => report("imports", &error),
             }
+            match stop.run_until_cancelled(with_long_deadline(self.links())).await {
+                Some(Ok(0)) | None => {}
+                Some(Ok(swept)) => tracing::info!(swept, "capability links swept"),
+                Some(Err(error)) => report("capability links", &error),
+            }
             match stop.run_until_cancelled(with_long_deadline(self.blobs(BLOB_GRACE))).await {
                 Some(Ok(0)) | None => {}
                 Some(Ok(removed)) => tracing::info!(removed, "blobs swept"),
@@ -140,6 +145,23 @@ impl Sweeper {
         let mut total = 0;
         loop {
             let swept = db::imports::sweep(&mut connection, BATCH).await?;
+            total += swept;
+            if swept < BATCH.unsigned_abs() {
+                return Ok(total);
+            }
+        }
+    }
+
+    /// Removes capability links that have ended (docs/reference/assets.md#capability-links). Returns their number.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Database`]. Links that were already removed stay removed.
+    pub async fn links(&self) -> Result<u64, Error> {
+        let mut connection = db::pool::acquire(&self.pool).await?;
+        let mut total = 0;
+        loop {
+            let swept = db::links::sweep(&mut connection, BATCH).await?;
             total += swept;
             if swept < BATCH.unsigned_abs() {
                 return Ok(total);

@@ -35,6 +35,7 @@ DECLARE
         ['canvas_shares (role)',                   '',      'w',          'w',          ''],
         ['canvases',                               'arwd',  'rw',         'rw',         ''],
         ['canvases_key_seq',                       '',      '',           '',           ''],
+        ['capability_links',                       'arwd',  'rwd',        '',           ''],
         ['connections',                            'arwd',  'arwd',       'arwd',       ''],
         ['connections_ordinal_seq',                'w',     'w',          'w',          ''],
         ['deleted_connections',                    'ard',   'ard',        'ard',        ''],

@@ -14,7 +14,7 @@ import { type Host, type Kind, KINDS, type Part, type Progress, STATELESS, type 
 type Value = Record<string, unknown>;
 
 const NAMES = [
-  ...["status", "find", "describe", "canvas_create", "canvas_read", "canvas_view", "canvas_edit", "canvas_review", "asset_upload", "import_url"],
+  ...["status", "find", "describe", "canvas_create", "canvas_read", "canvas_view", "canvas_edit", "canvas_review", "asset_upload", "asset_download", "import_url"],
   ...["action_run", "image_generate", "video_generate", "video_keep", "recipe_run", "workflow_create", "run_wait", "run_cancel", "element_save", "element_manage"],
 ];
 const READING = ["status", "find", "describe", "canvas_read", "canvas_view", "canvas_review"];
@@ -121,10 +121,12 @@ function cases(kind: Kind): void {
   test("all tools are listed, the same everywhere", () => {
     assert.deepEqual(tools.map(({ name }) => name), NAMES);
     for (const { name, description, outputSchema } of tools) assert(description && outputSchema?.properties, name);
+    const ofLocal = ["paths", "into"], ofRemote = ["files", "expiresInSeconds"];
     const upload = tools.find(({ name }) => name === "asset_upload");
-    assert.equal("path" in (upload?.inputSchema.properties ?? {}), kind.isLocal);
+    assert.equal("paths" in (upload?.inputSchema.properties ?? {}), kind.isLocal);
+    assert.equal("files" in (upload?.inputSchema.properties ?? {}), !kind.isLocal);
     const shared = structuredClone(tools);
-    delete shared.find(({ name }) => name === "asset_upload")?.inputSchema.properties?.["path"];
+    for (const { inputSchema } of shared) for (const name of [...ofLocal, ...ofRemote]) delete inputSchema.properties?.[name];
     first ??= shared;
     assert.deepEqual(shared, first);
   });
@@ -220,11 +222,11 @@ function cases(kind: Kind): void {
 
   if (kind.isLocal) {
     test("local files below the root are uploaded", async () => {
-      const stored = await ok(host, "asset_upload", { path: "boot.png" });
-      assert.deepEqual([stored["name"], stored["width"]], ["boot.png", 30]);
+      const { assets } = await ok(host, "asset_upload", { paths: ["boot.png"] });
+      assert.deepEqual((assets as Array<{ name: string; width: number }>).map(({ name, width }) => [name, width]), [["boot.png", 30]]);
       for (const path of ["../boot.png", "/etc/passwd"]) {
-        const { error } = await fails(host, "asset_upload", { path }, "input_validation_error");
-        assert.equal(error.fields?.[0]?.field, "path");
+        const { error } = await fails(host, "asset_upload", { paths: [path] }, "input_validation_error");
+        assert.equal(error.fields?.[0]?.field, "paths[0]");
       }
     });
   }

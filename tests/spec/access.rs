@@ -123,6 +123,8 @@ pub(super) fn addressed(endpoint: &Endpoint, canvas: &str, revision: &str) -> Op
         }
         ("GET", "/assets") => (format!("/assets?canvasId={canvas}"), None),
         ("POST", "/assets") => (format!("/assets?canvasId={canvas}"), Some(json!("png"))),
+        ("POST", "/assets/downloads") => (path, Some(json!({"canvasId": canvas, "items": ["node:absent"]}))),
+        ("POST", "/assets/uploads") => (path, Some(json!({"canvasId": canvas, "files": [{"name": "a.png"}]}))),
         ("POST", "/actions/{actionKey}/runs") => {
             let body =
                 json!({"canvasId": canvas, "targetNodeId": "absent", "inputs": ["node:a"], "params": {"width": 1}});
@@ -159,15 +161,17 @@ pub(super) fn addressed(endpoint: &Endpoint, canvas: &str, revision: &str) -> Op
     })
 }
 
-/// Returns `true` if a request built by [`addressed`] writes to the canvas. A video start without a target does not.
+/// Returns `true` if a request built by [`addressed`] writes to the canvas. A video start without a target does not, and neither do
+/// links to files.
 fn writes(endpoint: &Endpoint) -> bool {
-    endpoint.method != "GET" && endpoint.path != "/videos/generate"
+    endpoint.method != "GET" && !matches!(endpoint.path, "/videos/generate" | "/assets/downloads")
 }
 
 /// Scopes that a request built by [`addressed`] needs beyond those of its route.
 fn further_scopes(endpoint: &Endpoint) -> &'static [&'static str] {
     match (endpoint.method, endpoint.path) {
-        ("POST", "/assets") => &["canvas:read", "canvas:write"],
+        ("POST", "/assets" | "/assets/uploads") => &["canvas:read", "canvas:write"],
+        ("POST", "/assets/downloads") => &["canvas:read"],
         ("POST", "/canvases/{canvasId}/operations" | "/jobs/{jobId}/asset") => &["canvas:write"],
         // With `elements`.
         ("POST", "/images/generate" | "/images/edit" | "/images/variations") => &["element:read"],
@@ -224,6 +228,7 @@ async fn a_viewer_reads_everything_and_writes_nothing() {
             (true, _) => drop(reply.expect_error(403, "forbidden", &[])),
             // A missing node looks the same to a viewer as to an owner.
             (false, "GET") => assert!(matches!(reply.status, 200 | 404), "{path}: {reply}"),
+            (false, _) if endpoint.path == "/assets/downloads" => drop(reply.expect(200)),
             (false, _) => drop(reply.expect_error(422, "unprocessable_entity", &["model"])),
         }
         tried.insert((endpoint.method, endpoint.path));
@@ -264,8 +269,10 @@ async fn an_editor_reads_and_writes_everything() {
         let reply = call(&editor, &endpoint, &path, body.as_ref()).await;
         let expected = match (endpoint.method, endpoint.path) {
             ("GET", "/canvases/{canvasId}/nodes/{nodeId}") | ("POST", "/jobs/{jobId}/asset") => 404,
-            ("GET", _) | ("POST", "/canvases/{canvasId}/operations") => 200,
-            ("POST", "/assets" | "/canvases/{canvasId}/workflows" | "/recipes/{recipeId}/fork") => 201,
+            ("GET", _) | ("POST", "/canvases/{canvasId}/operations" | "/assets/downloads") => 200,
+            ("POST", "/assets" | "/assets/uploads" | "/canvases/{canvasId}/workflows" | "/recipes/{recipeId}/fork") => {
+                201
+            }
             ("POST", "/images/import" | "/product-references/import") => 409,
             // The target, the inputs or the model do not exist. The service checks this last.
             _ => 422,

@@ -155,7 +155,7 @@ async fn the_status_tells_who_asks() {
     let mut expected = json!({
         "authenticated": true, "authType": "agent_token", "email": account.email, "agentTokenId": user.token_id,
         "agentLabel": "e2e", "uid": account.uid, "creditBalance": 7, "displayName": account.email.split('@').next(),
-        "storage": {"bytes": 0, "max": 20_i64 << 30},
+        "storage": {"bytes": 0, "max": 20_i64 << 30}, "openLinks": {"downloads": 0, "uploads": 0},
         // In the order of the table of scopes.
         "scopes": ["canvas:read", "canvas:write", "asset:read", "job:manage"],
     });

@@ -32,6 +32,7 @@ mod images;
 mod imports;
 mod invalid;
 mod jobs;
+mod links;
 mod metadata;
 mod models;
 mod operations;

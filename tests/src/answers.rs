@@ -13,6 +13,7 @@ use domain::element::{
 };
 use domain::import::{ImageImport, ProductImport};
 use domain::job::{ImageJob, JobDocument, RunList, StartQuote, VideoJob};
+use domain::link::{DownloadLinks, UploadLinks};
 use domain::model::{ConnectionList, ModelPage, ModelRead};
 use domain::operation::OperationsAnswer;
 use domain::problem::ErrorEnvelope;
@@ -57,6 +58,7 @@ types![
     CollectionList,
     CollectionRead,
     ConnectionList,
+    DownloadLinks,
     ElementList,
     ElementOrVersion,
     ElementRead,
@@ -77,6 +79,7 @@ types![
     RunList,
     ServiceStatus,
     StartQuote,
+    UploadLinks,
     VersionList,
     VideoJob,
     WorkflowResult,

@@ -112,6 +112,20 @@ impl<G> std::ops::Deref for Caller<G> {
     }
 }
 
+impl<G: Grant> Caller<G> {
+    /// The caller of a request whose credential is a capability link: the token that made it, whose rates and places are taken.
+    ///
+    /// # Errors
+    ///
+    /// 403 without the scopes of the route, 429 over a rate, 503 without a place.
+    pub async fn from_link(app: &App, charges: &Charges, credential: Credential) -> Result<Self> {
+        rates::admit(app, charges, &credential, 1).await?;
+        require(credential.scopes, G::ALL, G::ANY)?;
+        let place = InProgress::new(admitted(&app.requests, &account_key(&credential.account), 1).await?);
+        Ok(Self { credential, rejects_json: false, place, grant: PhantomData })
+    }
+}
+
 impl<G> Caller<G> {
     /// Rejects a caller without `scopes`, for scopes that depend on the body.
     pub fn require(&self, scopes: &[Scope]) -> Result<()> {
@@ -255,7 +269,7 @@ fn recall_refusal(parts: &Parts, app: &App, charges: &Charges, weight: u32) -> O
 }
 
 /// Names the caller in the log line of the request.
-fn record_caller(credential: &Credential) {
+pub fn record_caller(credential: &Credential) {
     let span = tracing::Span::current();
     span.record("token_id", tracing::field::display(credential.token));
     span.record("account", credential.account.as_str());

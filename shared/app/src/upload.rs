@@ -1,14 +1,17 @@
 //! Uploads: an asset whose bytes are in the object store, and a node that shows it (docs/reference/assets.md#upload).
 
 use ::canvas::Footprint;
-use ::canvas::geometry::{fitted, fitted_as};
-use ::canvas::placement::{Frame, free_spot};
+use ::canvas::Options;
+use ::canvas::geometry::{fitted, fitted_as, fitted_to_slot};
+use ::canvas::placement::{Frame, Location, free_spot};
 use ::canvas::size::serialized_size;
+use ::canvas::targets;
 use db::PgConnection;
 use db::accounts::Credential;
 use db::assets::NewAsset;
 use db::blobs::PutFile;
 use db::canvases::{Change, NewActivity};
+use db::links::SecretHash;
 use domain::asset::{AssetKind, AssetRecord, MetadataClass, OriginalFile, OriginalReason, VideoDetails};
 use domain::canvas::{ActivityType, CanvasRecord};
 use domain::channel;
@@ -16,11 +19,15 @@ use domain::graph::{GraphWrites, Node, NodeType};
 use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, NodeId};
 use domain::idempotency::StoredOutcome;
 use domain::limits::{CANVAS_BYTES_MAX, CANVAS_NODES_MAX, POSTER_SIDE, TITLE_MAX};
+use domain::link::{Cell, Filled};
 use domain::message::ReadyTasks;
 use domain::metadata::{Provenance, ProvenanceKind, ServerMetadata};
 use domain::origin::Origin;
+use uuid::Uuid;
 
+use crate::canvas::{addition_refused, change};
 use crate::command::{CanvasWrite, Command, Key, LockedCanvas, Locks};
+use crate::graphs::load;
 use crate::{Error, Result, storage};
 
 /// A stored image or video that nothing refers to yet.
@@ -52,6 +59,18 @@ pub struct KeptOriginal {
     pub reason: OriginalReason,
 }
 
+/// The upload link through which a file came.
+pub struct UploadLink<'a> {
+    /// SHA-256 of the link's secret.
+    pub hash: &'a SecretHash,
+    /// The lease of the link, which this request holds.
+    pub lease: Uuid,
+    /// SHA-256 of the upload.
+    pub sha256: [u8; 32],
+    /// Where its node goes.
+    pub cell: Option<&'a Cell>,
+}
+
 /// Makes an asset of a stored image or video.
 pub struct UploadAsset<'a> {
     /// Who uploads it.
@@ -63,16 +82,26 @@ pub struct UploadAsset<'a> {
     pub name: String,
     pub file: StoredFile,
     pub key: Option<Key<'a>>,
+    /// The link that it fills.
+    pub link: Option<UploadLink<'a>>,
     /// W3C trace context of the request.
     pub traceparent: String,
     /// Receives the tasks that the upload makes ready, which the caller announces after the commit.
     pub ready: ReadyTasks,
 }
 
+/// The result of an upload.
+pub struct Uploaded {
+    pub asset: AssetRecord,
+    /// Revision of the canvas that has its node, unless it is that of an earlier upload.
+    pub revision: Option<String>,
+    /// `true` if an earlier, equal request made it.
+    pub replayed: bool,
+}
+
 impl Command for UploadAsset<'_> {
     type Subject = ();
-    /// The asset, and whether it is that of an earlier upload.
-    type Reply = (AssetRecord, bool);
+    type Reply = Uploaded;
 
     fn account(&self) -> &AccountUid {
         &self.caller.account
@@ -94,12 +123,7 @@ impl Command for UploadAsset<'_> {
         self.canvas.map(|canvas| CanvasWrite { account: self.account(), canvas, base: None, locks: Locks::Canvas })
     }
 
-    async fn execute(
-        &self,
-        conn: &mut PgConnection,
-        (): (),
-        locked: Option<LockedCanvas>,
-    ) -> Result<(AssetRecord, bool)> {
+    async fn execute(&self, conn: &mut PgConnection, (): (), locked: Option<LockedCanvas>) -> Result<Uploaded> {
         let account = self.account();
         let canvas = match self.writes_to() {
             None => None,
@@ -159,58 +183,97 @@ impl Command for UploadAsset<'_> {
             video,
         };
         let record = db::assets::insert(conn, &asset).await?;
-        if let (Some(canvas), Some(node)) = (&canvas, node) {
-            self.place(conn, canvas, node, &record).await?;
-        }
+        let revision = match (&canvas, node) {
+            (Some(canvas), Some(node)) => Some(self.place(conn, canvas, node, &record).await?),
+            _ => None,
+        };
         if asset.kind == AssetKind::Image {
             let size = (asset.width, asset.height);
             db::renditions::request_eager(conn, blob_key, size, owner, trace, &self.ready).await?;
         }
-        Ok((record, false))
+        if let Some(UploadLink { hash, lease, sha256, .. }) = self.link {
+            let filled = Filled { asset: record.handle.clone(), revision: revision.clone() };
+            if !db::links::fill(conn, (hash, lease), &sha256, &filled).await? {
+                return Err(Error::NotFound("link"));
+            }
+        }
+        Ok(Uploaded { asset: record, revision, replayed: false })
     }
 
-    fn outcome(&self, (record, _): &(AssetRecord, bool)) -> Option<StoredOutcome> {
-        Some(StoredOutcome::Asset { handle: record.handle.clone() })
+    fn outcome(&self, Uploaded { asset, .. }: &Uploaded) -> Option<StoredOutcome> {
+        Some(StoredOutcome::Asset { handle: asset.handle.clone() })
     }
 
     /// The sweeper removes the bytes that were sent again.
-    async fn replay(&self, conn: &mut PgConnection, outcome: StoredOutcome) -> Result<(AssetRecord, bool)> {
+    async fn replay(&self, conn: &mut PgConnection, outcome: StoredOutcome) -> Result<Uploaded> {
         let StoredOutcome::Asset { handle } = outcome else {
             return Err(Error::Inconsistent("the key of an upload holds an outcome of another kind".into()));
         };
         let found = db::assets::get_readable(conn, self.account(), &handle).await?;
-        found.map(|(asset, _)| (asset, true)).ok_or(Error::NotFound("asset"))
+        let (asset, _) = found.ok_or(Error::NotFound("asset"))?;
+        Ok(Uploaded { asset, revision: None, replayed: true })
     }
 }
 
 impl UploadAsset<'_> {
-    /// Adds an image or video node at the first free spot to the right of the content (docs/reference/assets.md#upload-into-a-canvas).
+    /// Adds an image or video node: at the cell of its link or the nearest free place, or else at the first free spot to the right of
+    /// the content (docs/reference/assets.md#upload-into-a-canvas). Returns the revision that it gives the canvas.
     async fn place(
         &self,
         conn: &mut PgConnection,
         canvas: &CanvasRecord,
         id: NodeId,
         asset: &AssetRecord,
-    ) -> Result<()> {
-        let title: String = asset.name.chars().take(TITLE_MAX).collect();
+    ) -> Result<String> {
+        let cell = self.link.as_ref().and_then(|link| link.cell);
+        let title = cell.and_then(|cell| cell.title.as_ref()).unwrap_or(&asset.name);
+        let title: String = title.chars().take(TITLE_MAX).collect();
         let size = (f64::from(asset.width), f64::from(asset.height));
         let (kind, summary, (width, height)) = match asset.kind {
             AssetKind::Video => (NodeType::Video, "uploaded a video", fitted_as(NodeType::Video, size, &title)),
+            // A cell is as large as an image node usually is, and the image covers nothing beyond it.
+            _ if cell.is_some() => (NodeType::Image, "uploaded an image", fitted_to_slot(size, &title)),
             _ => (NodeType::Image, "uploaded an image", fitted(size, &title)),
         };
+        let provenance = Provenance { created_at: Some(asset.created_at), ..Provenance::new(ProvenanceKind::Upload) };
+        let server = ServerMetadata { provenance: Some(Box::new(provenance)), ..ServerMetadata::default() };
+        let revision = service::random::revision();
+        let activity = NewActivity {
+            kind: ActivityType::AssetUploaded,
+            actor: &self.caller.actor(),
+            summary: summary.into(),
+            nodes: std::slice::from_ref(&id),
+        };
+        let agent = self.caller.surface.is_agent();
+        if let Some(cell) = cell {
+            let mut graph = load(conn, canvas).await?;
+            let shown = targets::Shown {
+                id: id.clone(),
+                kind,
+                title,
+                size: (width, height),
+                asset: asset.handle.clone(),
+                server,
+            };
+            let location = Location { near: None, section: cell.section.clone() };
+            let applied = targets::show(&mut graph, shown, (cell.at, location), Options { agent, force: false })
+                .map_err(|refused| addition_refused(refused, "place."))?;
+            let change = Change { activity: Some(activity), ..change(&revision, &graph, &applied) };
+            db::canvases::write(conn, canvas.key, &change).await?;
+            return Ok(revision);
+        }
         let frames = db::canvases::frames(conn, canvas.key).await?;
         let frames = frames.into_iter().map(|frame| Frame::new(frame.position, frame.width, frame.height));
-        let provenance = Provenance { created_at: Some(asset.created_at), ..Provenance::new(ProvenanceKind::Upload) };
         let node = Node {
-            id,
+            id: id.clone(),
             kind,
             title,
             position: free_spot(frames, width, height),
             width,
             height,
-            agent_owned: self.caller.surface.is_agent(),
+            agent_owned: agent,
             metadata: Default::default(),
-            server: ServerMetadata { provenance: Some(Box::new(provenance)), ..ServerMetadata::default() }.into(),
+            server: server.into(),
             asset: Some(asset.handle.clone()),
             active_job: None,
         };
@@ -218,19 +281,13 @@ impl UploadAsset<'_> {
         if canvas.node_count as usize >= CANVAS_NODES_MAX || canvas.graph_bytes + bytes_delta > CANVAS_BYTES_MAX {
             return Err(Error::unprocessable("canvasId", "the canvas is full"));
         }
-        let revision = service::random::revision();
         let change = Change {
             graph: GraphWrites { nodes: vec![&node], ..GraphWrites::default() },
             bytes_delta,
-            activity: Some(NewActivity {
-                kind: ActivityType::AssetUploaded,
-                actor: &self.caller.actor(),
-                summary: summary.into(),
-                nodes: std::slice::from_ref(&node.id),
-            }),
+            activity: Some(activity),
             ..Change::new(&revision)
         };
         db::canvases::write(conn, canvas.key, &change).await?;
-        Ok(())
+        Ok(revision)
     }
 }

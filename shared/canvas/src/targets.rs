@@ -7,15 +7,17 @@ use std::collections::HashSet;
 
 use domain::Violation;
 use domain::graph::{NodeType, Position, Purpose, Role};
-use domain::id::NodeId;
+use domain::id::{AssetHandle, NodeId};
 use domain::known::Name;
+use domain::metadata::ServerMetadata;
+use domain::operation::Arrangement;
 use domain::review::{FindingCode, Severity, StoredAssets};
 
 use crate::apply::{Applied, Options, Refused, apply};
 use crate::batch::{Batch, Draft, Given, Step};
 use crate::graph::{Ends, Graph};
 use crate::metadata::{Home, MetadataPatch};
-use crate::placement::Location;
+use crate::placement::{GAP, Hint, Location, cells};
 use crate::reference::Ref;
 use crate::review::{is_blocked, validate};
 
@@ -93,6 +95,47 @@ fn causes(refused: Refused) -> Refused {
 pub fn connect(graph: &mut Graph, targets: &[NodeId], links: &[Link], options: Options) -> Result<Applied, Refused> {
     let steps = connections(graph, targets, links);
     let applied = apply(graph, &Batch { steps }, options)?;
+    allowed(graph, applied)
+}
+
+/// Columns of a block of cells that is not a grid.
+const ROW_MAX: usize = 4;
+
+/// Where nodes of this size lie that are added later, each by [`show`]: in one block on a free place, a row of up to four or a grid.
+/// The graph is not changed.
+pub fn block(graph: &mut Graph, place: &Place, size: (f64, f64)) -> Vec<Position> {
+    let columns = (place.count <= ROW_MAX).then_some(place.count);
+    let block = cells(Arrangement::Grid, &vec![size; place.count], GAP, columns);
+    let reach = block.corners.iter().fold((0.0_f64, 0.0_f64), |(x, y), corner| (x.max(corner.0), y.max(corner.1)));
+    let hint = place.location.hint(graph).map(|hint| Hint { at: place.at, ..hint }).unwrap_or_default();
+    let Position { x, y } = graph.spot_of(block.size, reach, hint).position;
+    block.corners.into_iter().map(|(left, top)| Position { x: x + left, y: y + top }).collect()
+}
+
+/// A node that shows an asset.
+pub struct Shown {
+    pub id: NodeId,
+    pub kind: NodeType,
+    pub title: String,
+    pub size: (f64, f64),
+    pub asset: AssetHandle,
+    pub server: ServerMetadata,
+}
+
+/// Adds a node as near as possible to a position. It joins the Section, which grows if it has no room; one that is no longer there is
+/// ignored. The graph of a refused addition is of no use.
+pub fn show(
+    graph: &mut Graph,
+    shown: Shown,
+    (at, location): (Position, Location),
+    options: Options,
+) -> Result<Applied, Refused> {
+    let Shown { id, kind, title, size, asset, server } = shown;
+    let place = Place { kind, location: location.present(graph), at: Some(at), title: Some(title), count: 1 };
+    let mut draft = draft(&place, size, &id, None);
+    draft.given = Given { server, asset: Some(asset), ..draft.given };
+    let batch = Batch { steps: vec![Step::CreateNode { client_id: None, draft: Box::new(draft) }] };
+    let applied = apply(graph, &batch, options)?;
     allowed(graph, applied)
 }
 
@@ -183,6 +226,47 @@ mod tests {
             Err(Refused::Unprocessable(violations)) => fields(&violations).into_iter().map(str::to_owned).collect(),
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn a_block_of_cells_is_a_row_of_up_to_four_or_a_grid_on_a_free_place() {
+        let mut graph = graph(vec![at(image("a"), 0.0, 0.0)], Vec::new());
+        let mut cells = |count| {
+            let block = block(&mut graph, &place(None, None, count), (320.0, 320.0));
+            block.iter().map(|at| (at.x, at.y)).collect::<Vec<_>>()
+        };
+        assert_eq!(cells(1), [(360.0, 0.0)]);
+        assert_eq!(cells(4), [(360.0, 0.0), (720.0, 0.0), (1080.0, 0.0), (1440.0, 0.0)]);
+        let grid = [(360.0, 0.0), (720.0, 0.0), (1080.0, 0.0), (360.0, 360.0), (720.0, 360.0)];
+        assert_eq!(cells(5), grid);
+        assert_eq!(cells(20).len(), 20);
+        assert_eq!(graph.node_count(), 1, "nothing is added");
+    }
+
+    #[test]
+    fn what_is_shown_later_takes_its_cell_or_the_nearest_free_place_and_joins_a_section_that_is_still_there() {
+        let mut graph = graph(vec![section("s")], Vec::new());
+        let mut show_at = |name: &str, section: Option<&str>, (x, y)| {
+            let shown = Shown {
+                id: id(name),
+                kind: NodeType::Image,
+                title: name.into(),
+                size: (320.0, 320.0),
+                asset: AssetHandle::try_from("asset:me:a1".to_owned()).expect("valid"),
+                server: ServerMetadata::default(),
+            };
+            let location = Location { near: None, section: section.map(id) };
+            show(&mut graph, shown, (Position { x, y }, location), AGENT).expect("added");
+            let node = graph.node(&id(name)).expect("is there").clone();
+            assert!(node.asset.is_some() && node.agent_owned);
+            node
+        };
+        let first = show_at("n1", None, (5000.0, 0.0));
+        assert_eq!(first.position, Position { x: 5000.0, y: 0.0 });
+        let second = show_at("n2", None, (5000.0, 0.0));
+        assert!(!Frame::from_node(&first).overlaps(Frame::from_node(&second)));
+        assert_eq!(show_at("n3", Some("s"), (0.0, 0.0)).section_id(), Some("s"));
+        assert_eq!(show_at("n4", Some("gone"), (9000.0, 0.0)).section_id(), None);
     }
 
     #[test]

@@ -36,6 +36,10 @@ operations! {
     list_assets, "listAssets", GET "/assets" => AssetList;
     /// Stores an image. Query: `canvasId`. Takes its key as a header ([`Call::key`]).
     upload_asset, "uploadAsset", POST "/assets" => AssetRead;
+    /// Makes links that download files without a token.
+    create_downloads, "createDownloads", POST "/assets/downloads" => DownloadLinks;
+    /// Makes links that take one file each without a token.
+    create_uploads, "createUploads", POST "/assets/uploads" => UploadLinks;
     /// An image by its preview token. Query: `token`, `w`.
     get_asset_preview, "getAssetPreview", GET "/assets/preview" => File;
     /// A video by its token. Query: `token`.

@@ -22,6 +22,7 @@ pub mod installation;
 pub mod jobs;
 pub mod kept;
 pub mod ledger;
+pub mod links;
 mod outage;
 pub mod pool;
 pub mod purge;

@@ -13,6 +13,7 @@ use crate::graph::named;
 use crate::id::AccountUid;
 use crate::known::Name;
 use crate::limits::{EMAIL_MAX, TOKEN_LABEL_MAX};
+use crate::link::OpenLinks;
 
 named! {
     /// Permission of a token. The order is that of lists and error messages.
@@ -223,6 +224,10 @@ pub struct AuthStatus {
     #[serde(default)]
     #[schema(required = true)]
     pub storage: AccountStorage,
+    /// The capability links of the account that are open; not in answers of earlier releases.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub open_links: OpenLinks,
     /// When the token expires; null if it does not expire.
     #[schema(required = true)]
     pub expires_at: Option<Timestamp>,

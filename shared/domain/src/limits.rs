@@ -81,6 +81,10 @@ pub const POSTER_SIDE: u32 = 1280;
 pub const IMPORT_BYTES_MAX: u64 = 200 << 20;
 /// What a stored file or canvas counts at least towards the storage of its account, in bytes (`docs/reference/assets.md#storage-quota`).
 pub const STORED_MIN: i64 = 64 * 1024;
+/// Open download links of an account.
+pub const DOWNLOAD_LINKS_MAX: i64 = 1000;
+/// Open upload links of an account.
+pub const UPLOAD_LINKS_MAX: i64 = 100;
 /// A file name after decoding, in characters.
 pub const FILE_NAME_MAX: usize = 255;
 /// Cursor of a list, in characters.

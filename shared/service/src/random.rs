@@ -11,6 +11,11 @@ pub fn token_secret() -> String {
     URL_SAFE_NO_PAD.encode(bytes::<32>())
 }
 
+/// A new secret of a capability link: 16 random bytes.
+pub fn link_secret() -> [u8; 16] {
+    bytes()
+}
+
 /// A new canvas revision: `r` and 16 random bytes as base64url, so that it is never reused and cannot be guessed from its
 /// predecessor.
 pub fn revision() -> String {

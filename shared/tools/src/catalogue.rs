@@ -26,12 +26,18 @@ pub struct Entry {
     run: fn(Call, Value) -> BoxFuture<'static, Result<CallToolResult>>,
 }
 
+/// Arguments of callers whose files are on this machine, and of the others, whose shell is given links.
+const LOCAL: [&str; 2] = ["paths", "into"];
+const REMOTE: [&str; 2] = ["files", "expiresInSeconds"];
+
 impl Entry {
     /// `local`: the caller may name files of this machine.
     fn new<T: Tool>(local: bool) -> Self {
         let mut input = schema::of_arguments::<T::Arguments>();
-        if !local && let Some(Value::Object(properties)) = input.get_mut("properties") {
-            properties.remove("path");
+        if let Some(Value::Object(properties)) = input.get_mut("properties") {
+            for name in if local { REMOTE } else { LOCAL } {
+                properties.remove(name);
+            }
         }
         let validator = jsonschema::draft202012::new(&Value::Object(input.clone()))
             .expect("a derived schema is valid: a test compiles each");
@@ -105,6 +111,7 @@ fn entries(local: bool) -> Vec<Entry> {
         Entry::new::<tools::canvas_edit::CanvasEdit>(local),
         Entry::new::<tools::canvas_review::CanvasReview>(local),
         Entry::new::<tools::asset_upload::AssetUpload>(local),
+        Entry::new::<tools::asset_download::AssetDownload>(local),
         Entry::new::<tools::import_url::ImportUrl>(local),
         Entry::new::<tools::action_run::ActionRun>(local),
         Entry::new::<tools::image_generate::ImageGenerate>(local),
@@ -133,7 +140,7 @@ mod tests {
     /// Each host reads the whole list before its first call.
     const LIST_BYTES_MAX: usize = 26_000;
 
-    const NAMES: [&str; 20] = [
+    const NAMES: [&str; 21] = [
         "status",
         "find",
         "describe",
@@ -143,6 +150,7 @@ mod tests {
         "canvas_edit",
         "canvas_review",
         "asset_upload",
+        "asset_download",
         "import_url",
         "action_run",
         "image_generate",
@@ -172,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_token_is_offered_what_it_may_do() {
-        let reading = ["status", "find", "describe", "canvas_read", "canvas_view", "canvas_review"];
+        let reading = ["status", "find", "describe", "canvas_read", "canvas_view", "canvas_review", "asset_download"];
         assert_eq!(names(&[Scope::CanvasRead, Scope::AssetRead]), reading);
         assert_eq!(names(&[]), ["status", "find", "describe"]);
         let uploads = |scope| names(&[Scope::AssetRead, scope]).contains(&"asset_upload");
@@ -181,10 +189,15 @@ mod tests {
 
     #[test]
     fn local_files_are_named_by_local_callers_alone() {
-        let takes_path = |local| {
-            find(local, "asset_upload").expect("is there").definition.input_schema["properties"].get("path").is_some()
+        let takes = |tool, local, name| {
+            find(local, tool).expect("is there").definition.input_schema["properties"].get(name).is_some()
         };
-        assert!(takes_path(true) && !takes_path(false));
+        for (tool, of_local, of_remote) in
+            [("asset_upload", "paths", "files"), ("asset_download", "into", "expiresInSeconds")]
+        {
+            assert!(takes(tool, true, of_local) && !takes(tool, false, of_local), "{tool}");
+            assert!(takes(tool, false, of_remote) && !takes(tool, true, of_remote), "{tool}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use client::Client;
@@ -20,7 +20,7 @@ pub async fn serve(client: Client, root: Root) -> io::Result<()> {
     Ok(())
 }
 
-/// A directory whose files may be read.
+/// A directory whose files may be read, and in which folders may be made and filled.
 #[derive(Clone, Debug)]
 pub struct Root(Arc<Path>);
 
@@ -56,6 +56,33 @@ impl Root {
         file.take(bytes_max).read_to_end(&mut bytes).map_err(failed)?;
         Ok(bytes)
     }
+
+    /// The folder `path`, which is made if it is missing. `Err` says why there is none: it is outside of the root, also by a symbolic
+    /// link, or is no folder. Nothing is made outside of the root.
+    pub fn folder(&self, path: &Path) -> Result<PathBuf, String> {
+        let shown = path.display();
+        let failed = |error: io::Error| format!("{shown} cannot be made: {error}");
+        let mut folder = self.0.to_path_buf();
+        for part in path.components() {
+            match part {
+                Component::CurDir => continue,
+                Component::Normal(name) => folder.push(name),
+                _ => return Err(format!("{shown} must be a folder below {}, without ..", self.0.display())),
+            }
+            match fs::create_dir(&folder) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
+                _ => {}
+            }
+            folder = fs::canonicalize(&folder).map_err(failed)?;
+            if !folder.starts_with(&self.0) {
+                return Err(format!("{shown} is outside of {}", self.0.display()));
+            }
+        }
+        match folder.is_dir() {
+            true => Ok(folder),
+            false => Err(format!("{shown} is no folder")),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -85,6 +112,15 @@ mod tests {
             assert!(read(path).is_err(), "{path}");
         }
         assert!(root.read(Path::new("sub/a.png"), 6).is_err());
+        for path in ["", ".", "sub", "new/deeper", "./new"] {
+            let folder = root.folder(Path::new(path)).expect(path);
+            assert!(folder.is_dir() && folder.starts_with(fs::canonicalize(&inside).expect("is there")), "{path}");
+        }
+        symlink("..", inside.join("up")).expect("links");
+        for path in ["..", "new/../..", "/tmp", "up", "up/escaped", "etc/escaped", "sub/a.png"] {
+            assert!(root.folder(Path::new(path)).is_err(), "{path}");
+        }
+        assert!(!directory.join("escaped").exists());
         fs::remove_dir_all(directory).expect("removes");
     }
 }

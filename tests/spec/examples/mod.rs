@@ -117,6 +117,10 @@ impl Recorder {
         let id = text(&self.asset, "/id").to_owned();
         self.get("getAsset", &format!("/assets/{id}")).await;
         self.get("listAssets", "/assets?limit=1").await;
+        let items = json!({"items": [self.asset["handle"]]});
+        self.post("createDownloads", "/assets/downloads", items, 200).await;
+        let files = json!({"files": [{"name": "sails.jpg"}], "canvasId": "harbor"});
+        self.post("createUploads", "/assets/uploads", files, 201).await;
         let path = text(&self.asset, "/previewUrl").strip_prefix(PUBLIC_URL).expect("below the public URL").to_owned();
         let image = self.client.get(&path).await.expect(200);
         self.record("getAssetPreview", ONLY, "/assets/preview?token=PREVIEW_TOKEN", Value::Null, image);

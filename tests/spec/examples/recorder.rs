@@ -171,6 +171,10 @@ impl Recorder {
         match (key, value) {
             ("previewExpiresInSeconds" | "videoExpiresInSeconds", Value::Number(_)) => json!(900),
             ("nextCursor", Value::String(_)) => json!("NEXT_CURSOR"),
+            // Of an upload link.
+            ("id", Value::String(id)) if id.len() == 16 && id.bytes().all(|digit| digit.is_ascii_hexdigit()) => {
+                json!("0123456789abcdef")
+            }
             // Of `waitingFor`; that of a query is a revision.
             ("since", Value::String(time)) if time.len() == TIME.len() && time.ends_with('Z') => self.named(value),
             ("revision" | "baseRevision" | "currentRevision" | "canvasRevision" | "since", Value::String(revision)) => {
@@ -187,7 +191,12 @@ impl Recorder {
             return TIME.to_owned();
         }
         let mut text = text.to_owned();
-        for (path, name) in [("/assets/preview?token=", "PREVIEW_TOKEN"), ("/assets/video?token=", "VIDEO_TOKEN")] {
+        for (path, name) in [
+            ("/assets/preview?token=", "PREVIEW_TOKEN"),
+            ("/assets/video?token=", "VIDEO_TOKEN"),
+            ("canvas.example.com/d/", "DOWNLOAD_SECRET"),
+            ("canvas.example.com/u/", "UPLOAD_SECRET"),
+        ] {
             if let Some((before, token)) = text.split_once(path) {
                 let rest =
                     token.trim_start_matches(|letter: char| letter.is_ascii_alphanumeric() || "-_%".contains(letter));

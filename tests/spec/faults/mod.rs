@@ -8,6 +8,7 @@ mod campaign;
 mod deaths;
 mod events;
 mod isolation;
+mod links;
 mod matrix;
 mod order;
 mod overflows;

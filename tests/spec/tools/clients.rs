@@ -4,6 +4,7 @@ use std::fs;
 
 use client::Client;
 use client::network::Network;
+use e2e::api::text;
 use e2e::tools::tool_result;
 use e2e::{Stack, User, images};
 use rmcp::model::{CallToolRequestParams, ReadResourceRequestParams};
@@ -95,20 +96,48 @@ async fn both_transports_give_equal_results() {
 }
 
 #[tokio::test]
-async fn local_files_are_uploaded_over_standard_streams_alone() {
+async fn local_files_are_uploaded_and_downloaded_over_standard_streams_alone() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let directory = std::env::temp_dir().join(format!("canvas-e2e-root-{}", user.uid));
     fs::create_dir_all(&directory).expect("makes a directory");
     fs::write(directory.join("boot.png"), images::png(30, 20)).expect("writes");
+    fs::write(directory.join("sole.png"), images::png(20, 20)).expect("writes");
     std::os::unix::fs::symlink("/etc/passwd", directory.join("out.png")).expect("links");
     let streams = over_streams(stack, &user, &directory).await;
-    let stored = tool_result(&call(&streams, "asset_upload", json!({"path": "boot.png"})).await).ok();
-    assert_eq!((&stored["name"], &stored["width"]), (&json!("boot.png"), &json!(30)));
+    let stored = tool_result(&call(&streams, "asset_upload", json!({"paths": ["boot.png", "sole.png"]})).await).ok();
+    let [boot, sole] = &stored["assets"].as_array().expect("assets")[..] else { panic!("{stored}") };
+    assert_eq!((&boot["name"], &boot["width"]), (&json!("boot.png"), &json!(30)));
+    assert_eq!((&sole["name"], &sole["width"]), (&json!("sole.png"), &json!(20)));
     for path in ["out.png", "../etc/passwd", "/etc/passwd", "/dev/zero", "."] {
-        let refused =
-            tool_result(&call(&streams, "asset_upload", json!({"path": path})).await).fails("input_validation_error");
-        assert_eq!(refused["error"]["fields"][0]["field"], "path", "{refused}");
+        let refused = tool_result(&call(&streams, "asset_upload", json!({"paths": ["boot.png", path]})).await)
+            .fails("input_validation_error");
+        assert_eq!(refused["error"]["fields"][0]["field"], "paths[1]", "{refused}");
+    }
+    let links = tool_result(&call(&streams, "asset_upload", json!({"files": [{"name": "boot.png"}]})).await);
+    assert_eq!(links.fails("input_validation_error")["error"]["fields"][0]["field"], "files", "there are no links");
+    // They are downloaded below the root, too, and no file is replaced.
+    let items = json!([boot["asset"], sole["asset"], boot["asset"]]);
+    let saved = tool_result(&call(&streams, "asset_download", json!({"items": items, "into": "out/here"})).await).ok();
+    let names: Vec<&str> = saved["saved"].as_array().expect("files").iter().map(|file| text(file, "/path")).collect();
+    let folder = fs::canonicalize(directory.join("out/here")).expect("was made");
+    let expected = ["boot.png", "sole.png", "boot-2.png"].map(|name| folder.join(name).display().to_string());
+    assert_eq!(names, expected);
+    for (name, copy) in [("boot.png", "boot.png"), ("sole.png", "sole.png"), ("boot.png", "boot-2.png")] {
+        assert!(
+            fs::read(directory.join(name)).expect("reads") == fs::read(folder.join(copy)).expect("reads"),
+            "{copy}"
+        );
+    }
+    for (arguments, field) in [
+        (json!({"items": items}), "into"),
+        (json!({"items": items, "into": "../out"}), "into"),
+        (json!({"items": items, "into": "/tmp"}), "into"),
+        (json!({"items": items, "into": "out", "expiresInSeconds": 60}), "expiresInSeconds"),
+        (json!({"items": ["node:a"], "into": "out"}), "canvas"),
+    ] {
+        let refused = tool_result(&call(&streams, "asset_download", arguments).await).fails("input_validation_error");
+        assert_eq!(refused["error"]["fields"][0]["field"], field, "{refused}");
     }
     fs::remove_dir_all(directory).expect("removes");
 }

@@ -112,7 +112,12 @@ async fn every_wrong_argument_is_named() {
     };
     let wrong = json!({"canvas": "c", "mode": "dream", "count": 5, "seed": 1});
     assert_eq!(fields("image_generate", wrong).await, ["count", "mode", "revision", "seed"]);
-    assert_eq!(fields("asset_upload", json!({"data": "AAAA", "path": "/etc/passwd"})).await, ["path"], "over HTTP");
+    assert_eq!(fields("asset_upload", json!({"data": "AAAA", "paths": ["/etc/passwd"]})).await, ["paths"], "over HTTP");
+    assert_eq!(fields("asset_upload", json!({"data": "AAAA", "files": [{"name": "a"}]})).await, ["data"]);
+    assert_eq!(fields("asset_upload", json!({"data": "AAAA", "place": {}})).await, ["place"]);
+    assert_eq!(fields("asset_upload", json!({"files": [{"name": "a"}], "node": "none"})).await, ["node"]);
+    assert_eq!(fields("asset_download", json!({"items": ["asset:a"], "into": "x"})).await, ["into"], "over HTTP");
+    assert_eq!(fields("asset_download", json!({"items": ["n"]})).await, ["canvasId"]);
     assert_eq!(fields("asset_upload", json!({})).await, ["data"]);
     assert_eq!(fields("canvas_view", json!({"canvas": "c", "asset": "asset:a"})).await, ["canvas"]);
     assert_eq!(fields("describe", json!({"handle": "boots"})).await, ["handle"]);

@@ -197,6 +197,55 @@ async fn an_upload_is_stored_once() {
 }
 
 #[tokio::test]
+async fn files_of_a_shell_are_uploaded_and_downloaded_by_links() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    let tools = Checked::new(&user).await;
+    let canvas = tools.ok("canvas_create", json!({})).await["canvas"].clone();
+    let pictures = [images::jpeg(60, 40), images::png(30, 20)];
+    let files = json!([{"name": "a.jpg", "bytes": pictures[0].len()}, {"name": "b.png"}]);
+    let links = json!({"files": files, "canvas": canvas, "place": {"title": "Shot"}});
+    let links = tools.call("asset_upload", links).await;
+    let uploads = links.value["uploads"].as_array().expect("links");
+    let mut items = Vec::new();
+    for (upload, picture) in uploads.iter().zip(&pictures) {
+        let curl = text(upload, "/curl");
+        assert!(
+            text(&links.content[0], "/text").lines().any(|line| line == curl),
+            "{}",
+            text(&links.content[0], "/text")
+        );
+        let url = curl.rsplit('\'').nth(1).expect("a URL");
+        let put = stack.anonymous().call(reqwest::Method::PUT, url).untyped(picture.clone());
+        items.push(put.await.expect(201).json()["node"].clone());
+    }
+    items.push(json!("node:absent"));
+    let answer = tools.call("asset_download", json!({"items": items, "canvas": canvas})).await;
+    for (link, picture) in answer.value["downloads"].as_array().expect("links").iter().zip(&pictures) {
+        let line = format!(
+            "{}  {} {} B sha256 {}…  {}",
+            text(link, "/item"),
+            text(link, "/name"),
+            picture.len(),
+            &text(link, "/sha256")[..16],
+            text(link, "/url")
+        );
+        assert!(
+            text(&answer.content[0], "/text").lines().any(|it| it == line),
+            "{}",
+            text(&answer.content[0], "/text")
+        );
+        assert!(stack.anonymous().get(text(link, "/url")).await.expect(200).body == *picture);
+    }
+    assert_eq!(answer.value["refused"], json!([{"item": "node:absent", "code": "not_found"}]));
+    assert!(
+        text(&answer.content[0], "/text").contains("node:absent  no file: not_found"),
+        "{}",
+        text(&answer.content[0], "/text")
+    );
+}
+
+#[tokio::test]
 async fn a_video_is_uploaded_and_a_frame_of_it_becomes_an_image() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;

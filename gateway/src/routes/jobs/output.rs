@@ -3,9 +3,11 @@
 use axum::extract::State;
 use blob::BlobKey;
 use domain::asset::AssetMediaType;
+use domain::id::{AccountUid, JobId};
 use domain::job::{JobKind, JobStatus};
 use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION};
 use http::{HeaderMap, Method};
+use uuid::Uuid;
 
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::{JobInPath, PathText};
@@ -47,7 +49,35 @@ pub async fn output(
     let selection = Selection::from_headers(&method, &headers).map_err(Problem::Invalid);
     let (JobInPath(id), selection) = combine_violations(params.parameter("jobId"), selection)?;
     let id = id.ok_or(Problem::NotFound("job"))?;
-    let record = load(&app, &caller.account, View::Job, id).await?;
+    let video = video_of(&app, &caller.account, id).await?;
+    let served = Served {
+        key: BlobKey(video.blob_key),
+        sha256: &video.sha256,
+        owner: &caller.account,
+        media_type: AssetMediaType::Mp4.as_str(),
+    };
+    let mut response = stored::serve(&app, served, &selection).await?;
+    let headers = response.headers_mut();
+    stored::set(headers, CACHE_CONTROL, "private, no-store")?;
+    stored::set(headers, CONTENT_DISPOSITION, &format!("attachment; filename=\"{}.mp4\"", id.0))?;
+    Ok(response)
+}
+
+/// The video of a job, in the object store.
+pub struct JobVideo {
+    pub blob_key: Uuid,
+    pub sha256: Vec<u8>,
+    /// Size in bytes.
+    pub bytes: u64,
+}
+
+/// The video of a job of an account.
+///
+/// # Errors
+///
+/// 409 before the end of the job, 404 if it has no video.
+pub async fn video_of(app: &App, account: &AccountUid, id: JobId) -> Result<JobVideo> {
+    let record = load(app, account, View::Job, id).await?;
     if record.kind == JobKind::Video && !record.status.is_terminal() {
         return Err(Problem::Conflict("the video is not finished".into(), None));
     }
@@ -58,18 +88,6 @@ pub async fn output(
         // The file belongs to the asset, and goes with it.
         db::assets::get(&mut connection, asset).await?.ok_or(Problem::NotFound("video"))?;
     }
-    let sha256 = db::blobs::sha256(&mut connection, video.blob_key).await?;
-    let sha256 = sha256.ok_or(Problem::NotFound("video"))?;
-    drop(connection);
-    let served = Served {
-        key: BlobKey(video.blob_key),
-        sha256: &sha256,
-        owner: &caller.account,
-        media_type: AssetMediaType::Mp4.as_str(),
-    };
-    let mut response = stored::serve(&app, served, &selection).await?;
-    let headers = response.headers_mut();
-    stored::set(headers, CACHE_CONTROL, "private, no-store")?;
-    stored::set(headers, CONTENT_DISPOSITION, &format!("attachment; filename=\"{}.mp4\"", id.0))?;
-    Ok(response)
+    let sha256 = db::blobs::sha256(&mut connection, video.blob_key).await?.ok_or(Problem::NotFound("video"))?;
+    Ok(JobVideo { blob_key: video.blob_key, sha256, bytes: video.bytes })
 }

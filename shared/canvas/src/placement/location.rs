@@ -31,6 +31,12 @@ impl Location {
         self.near.iter().chain(&self.section)
     }
 
+    /// What it names and the graph has.
+    pub(crate) fn present(self, graph: &Graph) -> Self {
+        let is_section = |section: &NodeId| graph.node(section).is_some_and(|node| node.is_section());
+        Self { near: self.near.filter(|near| graph.node(near).is_some()), section: self.section.filter(is_section) }
+    }
+
     /// The hint for the engine; `None` when a node does not exist.
     pub(crate) fn hint(&self, graph: &Graph) -> Option<Hint> {
         Hint::new(graph, self.near.as_ref(), self.section.as_ref())

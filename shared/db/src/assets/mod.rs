@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 pub use clean::{Uncleaned, replace_file, rule_since, uncleaned};
 pub use list::{Wanted, images, list_canvas, list_own};
-pub use shown::{NodeImage, Placeable, hold, of_node, placeable, shown_in};
+pub use shown::{NodeImage, Placeable, hold, of_node, of_nodes, placeable, shown_in};
 
 use crate::Result;
 use crate::error::known;
@@ -347,6 +347,60 @@ pub async fn content(
         kind: known("assets.kind", &row.kind)?,
         poster: poster.zip(row.poster_sha256),
     }))
+}
+
+/// The file of an asset, as a download link names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AssetFile {
+    /// File name.
+    pub name: String,
+    /// As in [`NewAsset::mime_type`].
+    pub mime_type: String,
+    /// Width in pixels, as displayed; 0 for a video of unknown size.
+    pub width: i32,
+    /// Height in pixels, as displayed; 0 for a video of unknown size.
+    pub height: i32,
+    /// Size in bytes.
+    pub bytes: i64,
+    /// SHA-256 of the bytes.
+    pub sha256: Vec<u8>,
+}
+
+/// The files of those of these assets that `reader` may read.
+#[tracing::instrument(skip_all, name = "db.asset.files")]
+pub async fn files(
+    conn: &mut PgConnection,
+    reader: &AccountUid,
+    handles: &[AssetHandle],
+) -> Result<HashMap<AssetHandle, AssetFile>> {
+    let (owners, ids): (Vec<String>, Vec<String>) =
+        handles.iter().map(|handle| (handle.owner.to_string(), handle.id.to_string())).unzip();
+    let rows = sqlx::query!(
+        r#"SELECT a.owner_uid, a.id, a.name, a.mime_type, a.width, a.height, a.bytes, b.sha256 AS "sha256!"
+           FROM unnest((SELECT $1::text[]), (SELECT $2::text[])) AS named (owner_uid, id)
+           JOIN assets a USING (owner_uid, id) JOIN blobs b ON b.key = a.blob_key
+           WHERE a.owner_uid = $3 OR EXISTS (
+               SELECT FROM canvas_shares s WHERE s.canvas_key = a.canvas_key AND s.account_uid = $3
+           )"#,
+        &owners,
+        &ids,
+        reader.as_str(),
+    )
+    .fetch_all(conn)
+    .await?;
+    let files = rows.into_iter().map(|row| {
+        let handle = AssetHandle { owner: AccountUid::from_stored(row.owner_uid), id: AssetId::from_stored(row.id) };
+        let file = AssetFile {
+            name: row.name,
+            mime_type: row.mime_type,
+            width: row.width,
+            height: row.height,
+            bytes: row.bytes,
+            sha256: row.sha256,
+        };
+        (handle, file)
+    });
+    Ok(files.collect())
 }
 
 /// Reads the file of an asset as it came, for its owner; `None` for others, and if there is none.

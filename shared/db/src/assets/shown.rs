@@ -84,6 +84,29 @@ pub async fn of_node(conn: &mut PgConnection, canvas_key: i64, node: &NodeId) ->
     row.map(TryInto::try_into).transpose()
 }
 
+/// The assets that these nodes of a canvas show. Nodes without one are left out.
+#[tracing::instrument(skip_all, name = "db.asset.of_nodes")]
+pub async fn of_nodes(
+    conn: &mut PgConnection,
+    canvas_key: i64,
+    nodes: &[NodeId],
+) -> Result<HashMap<NodeId, AssetHandle>> {
+    let ids: Vec<String> = nodes.iter().map(ToString::to_string).collect();
+    let rows = sqlx::query!(
+        r#"SELECT id, asset_owner AS "owner!", asset_id AS "asset!" FROM nodes
+           WHERE canvas_key = $1 AND id = ANY($2) AND asset_id IS NOT NULL"#,
+        canvas_key,
+        &ids,
+    )
+    .fetch_all(conn)
+    .await?;
+    let shown = rows.into_iter().map(|row| {
+        let asset = AssetHandle { owner: AccountUid::from_stored(row.owner), id: AssetId::from_stored(row.asset) };
+        (NodeId::from_stored(row.id), asset)
+    });
+    Ok(shown.collect())
+}
+
 /// The image or video that a node of a canvas shows, with the fields that a render needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeImage {

@@ -1,4 +1,4 @@
-//! Storing an image or a video.
+//! Storing images and videos.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -6,17 +6,21 @@ use std::path::Path;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use client::answers::AssetRead;
+use client::answers::{AssetRead, UploadLinks};
+use domain::Timestamp;
 use domain::account::Scope;
 use http::HeaderName;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::answer::Answer;
 use crate::call::{Call, key_of};
 use crate::canvas_name::CanvasName;
 use crate::failure::Failure;
+use crate::place::Place;
+use crate::stdio::Root;
 use crate::tool::{Hints, Result, Tool};
 
 const FILE_NAME: HeaderName = HeaderName::from_static("x-service-file-name");
@@ -30,16 +34,34 @@ pub struct AssetUpload;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Arguments {
-    /// Base64, up to 8 MiB
+    /// Files of your shell: answers a curl command for each image, whose output has asset and node
+    #[schemars(length(min = 1, max = 20))]
+    files: Option<Vec<File>>,
+    /// Without a shell: one file in base64, up to 8 MiB
     data: Option<String>,
-    /// A local file instead
-    path: Option<String>,
+    /// Local files
+    #[schemars(length(min = 1, max = 20))]
+    paths: Option<Vec<String>>,
+    /// With data
     #[schemars(length(min = 1, max = 255))]
     name: Option<String>,
     /// Also show it there, on a new node
     canvas: Option<CanvasName>,
-    /// No node, for a mask
+    /// With files and canvas
+    place: Option<Place>,
+    /// No node, for a mask; not with files
     node: Option<NoNode>,
+}
+
+#[serde_with::skip_serializing_none]
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct File {
+    /// Its path
+    #[schemars(length(min = 1, max = 255))]
+    name: String,
+    bytes: Option<u64>,
+    sha256: Option<String>,
 }
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
@@ -48,9 +70,22 @@ enum NoNode {
     None,
 }
 
+/// What one call stored, or how to store it.
+#[serde_with::skip_serializing_none]
+#[derive(Default, Serialize, JsonSchema)]
+pub struct Output {
+    /// Of `data`.
+    #[serde(flatten)]
+    stored: Option<Stored>,
+    /// Of `paths`.
+    assets: Option<Vec<Stored>>,
+    /// Of `files`.
+    uploads: Option<Vec<Link>>,
+}
+
 #[serde_with::skip_serializing_none]
 #[derive(Serialize, JsonSchema)]
-pub struct Output {
+pub struct Stored {
     asset: String,
     name: String,
     width: i32,
@@ -61,9 +96,19 @@ pub struct Output {
     revision: Option<String>,
 }
 
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Link {
+    name: String,
+    /// A command that sends the file. It works once, and for nobody after it.
+    curl: String,
+    #[schemars(with = "String")]
+    expires_at: Timestamp,
+}
+
 impl Tool for AssetUpload {
     const NAME: &'static str = "asset_upload";
-    const TITLE: &'static str = "Upload an image or video";
+    const TITLE: &'static str = "Upload images or a video";
     const ABOUT: &'static str = "Store a PNG, JPEG, WebP, GIF, AVIF or MP4, once however often it is called. To show it once more, \
                                  use canvas_edit with node.create and asset.";
     const HINTS: Hints = Hints::ADD_ONCE;
@@ -73,74 +118,118 @@ impl Tool for AssetUpload {
     type Output = Output;
 
     async fn run(call: &Call, arguments: Arguments) -> Result<Answer<Output>> {
-        let bytes = bytes_of(call, &arguments).await?;
-        let Some(media_type) = client::media_type(&bytes) else {
-            return Err(Failure::argument("data", "is no PNG, JPEG, WebP, GIF, AVIF or MP4"));
-        };
-        let canvas = arguments.canvas.as_ref().map(CanvasName::handle);
-        let own_name =
-            arguments.path.as_ref().and_then(|path| Path::new(path).file_name()?.to_str().map(str::to_owned));
-        let name = arguments.name.or(own_name);
-        let node = arguments.node.map(|NoNode::None| "none");
-        let key = key(&bytes, canvas.as_deref(), node, name.as_deref());
-        let mut request =
-            call.client.upload_asset().query_if("canvasId", canvas.as_ref()).query_if("node", node).key(&key);
-        if let Some(name) = &name {
-            request = request.header(FILE_NAME, &utf8_percent_encode(name, NON_ALPHANUMERIC).to_string());
+        let Arguments { files, data, paths, name, canvas, place, node } = arguments;
+        let canvas = canvas.as_ref().map(CanvasName::handle);
+        if place.is_some() && (files.is_none() || canvas.is_none()) {
+            return Err(Failure::argument("place", "needs files and canvas"));
         }
-        let AssetRead { asset, replayed } = request.body(media_type, bytes).await?.value()?;
-        let revision = match (&canvas, &asset.node) {
-            (Some(canvas), Some(_)) => {
-                let changes = call.client.get_canvas_changes(canvas).query("since", "none").await;
-                changes.and_then(|read| read.value()).ok().map(|changes| changes.revision)
+        let target = Target { canvas, node: node.map(|NoNode::None| "none") };
+        match (files, data, paths, &call.root) {
+            (Some(files), None, None, None) if target.node.is_none() => links(call, &files, &target, place).await,
+            (Some(_), None, None, None) => Err(Failure::argument("node", "cannot be combined with files")),
+            (None, Some(data), None, _) => {
+                let bytes = decoded(&data).map_err(|why| Failure::argument("data", why))?;
+                let stored = store(call, bytes, name.as_deref(), &target, "data").await?;
+                let handle = stored.asset.clone();
+                Ok(Answer::new(Output { stored: Some(stored), ..Output::default() }).with_link(&handle))
             }
-            _ => None,
-        };
-        let handle = asset.handle.to_string();
-        let output = Output {
-            asset: handle.clone(),
-            name: asset.name,
-            width: asset.width,
-            height: asset.height,
-            replayed: replayed == Some(true),
-            node: asset.node,
-            revision,
-        };
-        Ok(Answer::new(output).with_link(&handle))
+            (None, None, Some(paths), Some(root)) => {
+                let mut assets = Vec::new();
+                for (index, path) in paths.iter().enumerate() {
+                    let field = format!("paths[{index}]");
+                    let bytes = read(root, path).await.map_err(|why| Failure::argument(&field, why))?;
+                    let name = Path::new(path).file_name().and_then(|name| name.to_str());
+                    assets.push(store(call, bytes, name, &target, &field).await?);
+                }
+                let handles: Vec<String> = assets.iter().map(|it| it.asset.clone()).collect();
+                let answer = Answer::new(Output { assets: Some(assets), ..Output::default() });
+                Ok(handles.iter().fold(answer, |answer, handle| answer.with_link(handle)))
+            }
+            (None, None, None, root) => {
+                Err(Failure::argument("data", if root.is_some() { "give data or paths" } else { "give data or files" }))
+            }
+            _ => Err(Failure::argument("data", "only one of data, files and paths may be given")),
+        }
     }
 }
 
-async fn bytes_of(call: &Call, arguments: &Arguments) -> Result<Bytes> {
-    match (&arguments.data, &arguments.path, &call.root) {
-        (Some(data), None, _) => {
-            let data = data.split_once(";base64,").map_or(data.as_str(), |(_, data)| data);
-            // Line breaks are allowed in base64 (RFC 2045).
-            let data: Cow<str> = match data.contains(|it: char| it.is_ascii_whitespace()) {
-                true => data.split_ascii_whitespace().collect(),
-                false => data.into(),
-            };
-            let bytes = STANDARD
-                .decode(data.as_bytes())
-                .map_err(|error| Failure::argument("data", format!("is no base64: {error}")))?;
-            match bytes.len() <= DATA_MAX {
-                true => Ok(bytes.into()),
-                false => Err(Failure::argument("data", "has more than 8 MiB")),
-            }
-        }
-        (None, Some(path), Some(root)) => {
-            let (root, path) = (root.clone(), path.clone());
-            #[expect(
-                clippy::disallowed_methods,
-                reason = "beside a local caller there is no service whose bounded pool it could use"
-            )]
-            let read = tokio::task::spawn_blocking(move || root.read(Path::new(&path), FILE_MAX)).await;
-            let read = read.unwrap_or_else(|error| Err(error.to_string()));
-            read.map(Bytes::from).map_err(|why| Failure::argument("path", why))
-        }
-        _ => {
-            Err(Failure::argument("data", if call.root.is_some() { "give either data or path" } else { "is required" }))
-        }
+/// Where uploads go.
+struct Target {
+    canvas: Option<String>,
+    node: Option<&'static str>,
+}
+
+/// Stores one file, which the call names by `field`.
+async fn store(call: &Call, bytes: Bytes, name: Option<&str>, target: &Target, field: &str) -> Result<Stored> {
+    let Some(media_type) = client::media_type(&bytes) else {
+        return Err(Failure::argument(field, "is no PNG, JPEG, WebP, GIF, AVIF or MP4"));
+    };
+    let Target { canvas, node } = target;
+    let key = key(&bytes, canvas.as_deref(), *node, name);
+    let mut request =
+        call.client.upload_asset().query_if("canvasId", canvas.as_ref()).query_if("node", *node).key(&key);
+    if let Some(name) = name {
+        request = request.header(FILE_NAME, &utf8_percent_encode(name, NON_ALPHANUMERIC).to_string());
     }
+    let AssetRead { asset, replayed } = request.body(media_type, bytes).await?.value()?;
+    let revision = match (canvas, &asset.node) {
+        (Some(canvas), Some(_)) => {
+            let changes = call.client.get_canvas_changes(canvas).query("since", "none").await;
+            changes.and_then(|read| read.value()).ok().map(|changes| changes.revision)
+        }
+        _ => None,
+    };
+    Ok(Stored {
+        asset: asset.handle.to_string(),
+        name: asset.name,
+        width: asset.width,
+        height: asset.height,
+        replayed: replayed == Some(true),
+        node: asset.node,
+        revision,
+    })
+}
+
+/// Makes links that take the files.
+async fn links(call: &Call, files: &[File], target: &Target, place: Option<Place>) -> Result<Answer<Output>> {
+    let mut body = json!({"files": files});
+    if let Some(canvas) = &target.canvas {
+        body["canvasId"] = canvas.as_str().into();
+    }
+    if let Some(place) = place {
+        body["place"] = json!(place);
+    }
+    let UploadLinks { uploads } = call.client.create_uploads().json(&body).await?.value()?;
+    let text: String = uploads.iter().map(|link| format!("{}\n", link.curl)).collect();
+    let until = uploads.first().map(|link| format!("each works once, until {}", link.expires_at)).unwrap_or_default();
+    let link = |link: domain::link::UploadLink| Link { name: link.name, curl: link.curl, expires_at: link.expires_at };
+    let uploads = Some(uploads.into_iter().map(link).collect());
+    Ok(Answer::new(Output { uploads, ..Output::default() }).with_text(text + &until))
+}
+
+fn decoded(data: &str) -> Result<Bytes, String> {
+    let data = data.split_once(";base64,").map_or(data, |(_, data)| data);
+    // Line breaks are allowed in base64 (RFC 2045).
+    let data: Cow<str> = match data.contains(|it: char| it.is_ascii_whitespace()) {
+        true => data.split_ascii_whitespace().collect(),
+        false => data.into(),
+    };
+    let bytes = STANDARD.decode(data.as_bytes()).map_err(|error| format!("is no base64: {error}"))?;
+    match bytes.len() <= DATA_MAX {
+        true => Ok(bytes.into()),
+        false => Err("has more than 8 MiB".into()),
+    }
+}
+
+/// Reads a file of this machine.
+async fn read(root: &Root, path: &str) -> Result<Bytes, String> {
+    let (root, path) = (root.clone(), path.to_owned());
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "beside a local caller there is no service whose bounded pool it could use"
+    )]
+    let read = tokio::task::spawn_blocking(move || root.read(Path::new(&path), FILE_MAX)).await;
+    read.unwrap_or_else(|error| Err(error.to_string())).map(Bytes::from)
 }
 
 /// The key of an upload: the same image with the same name at the same place is the same upload.

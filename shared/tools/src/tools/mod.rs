@@ -1,6 +1,7 @@
 //! The tools, one in each file.
 
 pub mod action_run;
+pub mod asset_download;
 pub mod asset_upload;
 pub mod canvas_create;
 pub mod canvas_edit;

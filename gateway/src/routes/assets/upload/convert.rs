@@ -52,7 +52,7 @@ pub async fn convert(
     let original =
         KeptOriginal { file: PutFile { key: source, ..upload }, media_type, reason: OriginalReason::Converted };
     let file = PutFile { key, sha256, bytes: as_stored(object.size) };
-    let stored = Stored::image(file, &Found { is_animated: false, ..found }, upload.sha256);
+    let stored = Stored::image(file, &Found { is_animated: false, ..found }, upload);
     let original = (rule != UploadMetadata::Strip).then_some(original);
     Ok(Stored { file: StoredFile { original, ..stored.file }, ..stored })
 }

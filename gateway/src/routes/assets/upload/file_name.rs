@@ -32,9 +32,14 @@ fn decoded(encoded: &[u8]) -> Result<Option<String>, &'static str> {
     if decoded.chars().count() > FILE_NAME_MAX {
         return Err("must have at most 255 characters");
     }
-    let last = decoded.rsplit(['/', '\\']).next().unwrap_or_default();
+    Ok(from_path(&decoded))
+}
+
+/// The name of the file of a path, without control characters; `None` if nothing is left.
+pub fn from_path(path: &str) -> Option<String> {
+    let last = path.rsplit(['/', '\\']).next().unwrap_or_default();
     let name: String = last.chars().filter(|character| !character.is_control()).collect();
-    Ok((!name.trim().is_empty()).then_some(name))
+    (!name.trim().is_empty()).then_some(name)
 }
 
 /// Returns `true` if every `%` is followed by two hexadecimal digits.

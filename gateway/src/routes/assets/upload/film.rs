@@ -68,7 +68,6 @@ pub async fn receive(app: &App, body: Body, rule: UploadMetadata) -> Result<Stor
         UploadMetadata::Auto | UploadMetadata::Strip => examine(&index, &scanner, &movie, packet.as_deref())?,
     };
     let upload = put_file(key, &writer.finish().await?);
-    let sha256 = upload.sha256;
     let (file, metadata_removed, original) = match found {
         None => (upload, Vec::new(), None),
         Some((private, kept)) => {
@@ -92,7 +91,7 @@ pub async fn receive(app: &App, body: Body, rule: UploadMetadata) -> Result<Stor
         original,
         video: Some(details),
     };
-    Ok(Stored { file, extension: "mp4", sha256 })
+    Ok(Stored { file, extension: "mp4", upload })
 }
 
 /// What is private of a film, and the XMP packet that is left of its own.

@@ -4,26 +4,31 @@
 //! multipart upload, and the index of a video, whatever the size of the file and the number of concurrent uploads.
 
 mod convert;
-mod file_name;
+pub mod file_name;
 mod film;
-mod receive;
+pub mod receive;
 
 use app::Key;
 use app::storage;
+use app::upload::{UploadLink, Uploaded};
 use axum::Extension;
-use axum::body::HttpBody;
+use axum::body::{Body, HttpBody};
 use axum::extract::{OriginalUri, State};
+use db::blobs::PutFile;
+use db::links::SecretHash;
 use domain::account::Scope;
 use domain::asset::{AssetRead, UploadMetadata};
-use domain::id::{CanvasRef, CanvasReference};
+use domain::id::{CanvasHandle, CanvasRef, CanvasReference};
+use domain::link::Slot;
 use domain::message::ReadyTasks;
 use http::HeaderName;
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
 
 use self::convert::convert;
-use self::receive::{EMPTY, Received, declared_type, store};
+use self::receive::{Declared, EMPTY, Received, declared_type, store};
 use crate::extract::caller::{Caller, UploadAsset};
 use crate::extract::canvas::require_writer;
 use crate::extract::header::single;
@@ -131,62 +136,10 @@ pub async fn upload(
             Some(handle)
         }
     };
-    let owner = canvas.as_ref().map_or(&caller.account, |canvas| &canvas.owner);
-    // Checked before the body is received, so that a rejected upload does not stay in the store for a day. A replay is answered
-    // even when the quota is exhausted.
-    if key.is_none() {
-        caller.require_acceptable()?;
-        let length = as_stored(declared_length(&headers).unwrap_or_default());
-        let place = storage::Place { owner, caller: &caller.account, field: Some("body") };
-        place.require(&mut *app.connection().await?, storage::of_files([length])).await?;
-    }
-    let rule = match metadata.unwrap_or(app.upload_metadata) {
-        UploadMetadata::Auto if *owner != caller.account => UploadMetadata::Strip,
-        rule => rule,
-    };
+    let place = Place { canvas, is_shown: node.is_none() };
     let length = declared_length(&headers);
-    let (stored, name) = match store(&app, &caller, length, body, (declared, rule)).await? {
-        Received::Kept(stored) => (*stored, name),
-        Received::Converted(upload, kind) => {
-            let stored = convert(&app, &caller, (upload, kind), rule, trace).await?;
-            let name = name.map(|name| converted_name(&name, stored.extension));
-            (stored, name)
-        }
-    };
-    taskqueue::failpoint!("upload.received");
-    let default_name = format!("upload.{}", stored.extension);
-    let resource = canvas.as_ref().map_or_else(|| caller.account.to_string(), ToString::to_string);
-    let key = key.map(|key| {
-        // The fingerprint contains the hash of the body: equal bytes under an equal name are an equal upload.
-        let mut body = json!({ "sha256": stored.sha256, "name": name });
-        if let Some(metadata) = metadata.filter(|metadata| *metadata != app.upload_metadata) {
-            body["metadata"] = json!(metadata);
-        }
-        if canvas.is_some() && node.is_some() {
-            body["node"] = json!("none");
-        }
-        let fingerprint = fingerprint_without_defaults(PATH, &resource, body, |body| {
-            if body["name"] == default_name {
-                body["name"] = json!(null);
-            }
-        });
-        (key, fingerprint)
-    });
-    let upload = app::upload::UploadAsset {
-        caller: &caller,
-        canvas: canvas.as_ref(),
-        is_shown: node.is_none(),
-        name: name.unwrap_or(default_name),
-        file: stored.file,
-        key: key.as_ref().map(|(text, fingerprint)| Key { text, fingerprint }),
-        traceparent: trace.0.to_string(),
-        ready: ReadyTasks::new(),
-    };
-    let permit = app.writers.pass(&caller.account, &resource).await?;
-    let (record, replayed) = caller.run(&app, &upload).await?;
-    taskqueue::failpoint!("upload.committed");
-    drop(permit);
-    app.waker.wake_all(&upload.ready);
+    let upload = Upload { place, name, metadata, key, link: None, declared, length, body };
+    let Uploaded { asset: record, replayed, .. } = upload.perform(&app, &caller, trace).await?;
     let location = format!("/assets/{}", record.handle);
     let urls = app.previews.urls(&app.keys, &record, service::clock::now());
     let asset = record.document(&caller.account, urls);
@@ -194,6 +147,134 @@ pub async fn upload(
         true => reply::ok(&AssetRead { asset, replayed: Some(true) }),
         false => reply::created(&location, &AssetRead { asset, replayed: None }),
     })
+}
+
+/// Where an upload goes.
+pub struct Place {
+    /// Canvas that stores it. The caller may write to it.
+    pub canvas: Option<CanvasHandle>,
+    /// `true` if a new node of the canvas shows it.
+    pub is_shown: bool,
+}
+
+/// An upload through a link: what it declared, and the lease of the link, which the request holds.
+#[derive(Clone, Copy)]
+pub struct FromLink<'a> {
+    pub hash: &'a SecretHash,
+    pub lease: Uuid,
+    pub slot: &'a Slot,
+}
+
+impl FromLink<'_> {
+    /// Rejects a file that differs from the declared one.
+    fn check(&self, received: &PutFile) -> Result<()> {
+        let Slot { bytes, sha256, .. } = self.slot;
+        if let Some(bytes) = bytes.filter(|bytes| as_stored(*bytes) != received.bytes) {
+            return Err(Problem::unprocessable("bytes", format!("is {}, not {bytes} as declared", received.bytes)));
+        }
+        let received = hex(&received.sha256);
+        match sha256 {
+            Some(declared) if *declared != received => {
+                Err(Problem::unprocessable("sha256", format!("is {received}, not {declared} as declared")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// An upload whose request is checked.
+pub struct Upload<'a> {
+    pub place: Place,
+    /// Name of the file; without one it gets a default.
+    pub name: Option<String>,
+    pub metadata: Option<UploadMetadata>,
+    pub key: Option<String>,
+    pub link: Option<FromLink<'a>>,
+    pub declared: Declared,
+    /// Declared length of the body.
+    pub length: Option<u64>,
+    pub body: Body,
+}
+
+impl Upload<'_> {
+    /// Receives the body, stores it and makes the asset.
+    pub async fn perform(self, app: &App, caller: &Caller<UploadAsset>, trace: Trace) -> Result<Uploaded> {
+        let Self { place: Place { canvas, is_shown }, name, metadata, key, link, declared, length, body } = self;
+        let owner = canvas.as_ref().map_or(&caller.account, |canvas| &canvas.owner);
+        // Checked before the body is received, so that a rejected upload does not stay in the store for a day. A replay is answered
+        // even when the quota is exhausted.
+        if key.is_none() {
+            caller.require_acceptable()?;
+            let place = storage::Place { owner, caller: &caller.account, field: Some("body") };
+            let counted = storage::of_files([as_stored(length.unwrap_or_default())]);
+            place.require(&mut *app.connection().await?, counted).await?;
+        }
+        let rule = match metadata.unwrap_or(app.upload_metadata) {
+            UploadMetadata::Auto if *owner != caller.account => UploadMetadata::Strip,
+            rule => rule,
+        };
+        let (stored, name) = match store(app, caller, length, body, (declared, rule)).await? {
+            Received::Kept(stored) => (*stored, name),
+            Received::Converted(upload, kind) => {
+                if let Some(link) = &link {
+                    link.check(&upload)?;
+                }
+                let stored = convert(app, caller, (upload, kind), rule, trace).await?;
+                let name = name.map(|name| converted_name(&name, stored.extension));
+                (stored, name)
+            }
+        };
+        if let Some(link) = &link {
+            link.check(&stored.upload)?;
+        }
+        taskqueue::failpoint!("upload.received");
+        let sha256 = stored.upload.sha256;
+        let default_name = format!("upload.{}", stored.extension);
+        let resource = canvas.as_ref().map_or_else(|| caller.account.to_string(), ToString::to_string);
+        let key = key.map(|key| {
+            // The fingerprint contains the hash of the body: equal bytes under an equal name are an equal upload.
+            let mut body = json!({ "sha256": sha256, "name": name });
+            if let Some(metadata) = metadata.filter(|metadata| *metadata != app.upload_metadata) {
+                body["metadata"] = json!(metadata);
+            }
+            if canvas.is_some() && !is_shown {
+                body["node"] = json!("none");
+            }
+            let fingerprint = fingerprint_without_defaults(PATH, &resource, body, |body| {
+                if body["name"] == default_name {
+                    body["name"] = json!(null);
+                }
+            });
+            (key, fingerprint)
+        });
+        let upload = app::upload::UploadAsset {
+            caller,
+            canvas: canvas.as_ref(),
+            is_shown,
+            name: name.unwrap_or(default_name),
+            file: stored.file,
+            key: key.as_ref().map(|(text, fingerprint)| Key { text, fingerprint }),
+            link: link.map(|FromLink { hash, lease, slot }| UploadLink {
+                hash,
+                lease,
+                sha256,
+                cell: slot.cell.as_ref(),
+            }),
+            traceparent: trace.0.to_string(),
+            ready: ReadyTasks::new(),
+        };
+        let permit = app.writers.pass(&caller.account, &resource).await?;
+        let uploaded = caller.run(app, &upload).await?;
+        taskqueue::failpoint!("upload.committed");
+        drop(permit);
+        app.waker.wake_all(&upload.ready);
+        Ok(uploaded)
+    }
 }
 
 /// Extensions of the files that are converted.

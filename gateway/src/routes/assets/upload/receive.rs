@@ -18,6 +18,7 @@ use raster::avif::{self, Kind, MAX_META_BYTES};
 use raster::metadata::{Class, Cleaned, Cleaner};
 use raster::xmp::{Properties, XmpReader};
 use raster::{Format, Header, HeaderError, HeaderReader};
+use sha2::{Digest, Sha256};
 
 use super::film;
 use crate::admission::{account_key, admitted};
@@ -119,13 +120,13 @@ pub struct Stored {
     pub file: StoredFile,
     /// The extension of a name for it.
     pub extension: &'static str,
-    /// SHA-256 of the upload.
-    pub sha256: [u8; 32],
+    /// The upload.
+    pub upload: PutFile,
 }
 
 impl Stored {
     /// An image that is served as `file`.
-    pub fn image(file: PutFile, found: &Found, sha256: [u8; 32]) -> Self {
+    pub fn image(file: PutFile, found: &Found, upload: PutFile) -> Self {
         let &Found { header, origin, is_animated } = found;
         let file = StoredFile {
             file,
@@ -138,12 +139,11 @@ impl Stored {
             original: None,
             video: None,
         };
-        Self { file, extension: header.format.extension(), sha256 }
+        Self { file, extension: header.format.extension(), upload }
     }
 }
 
-/// Receives a body, of a declared format, with a rule for its private metadata. Does so in one of the few upload slots, at a minimum rate
-/// and within a time that depends on its size; 503 when no slot becomes free in time.
+/// Receives a body, of a declared format, with a rule for its private metadata; [`paced`].
 pub async fn store(
     app: &App,
     caller: &Caller<UploadAsset>,
@@ -151,17 +151,51 @@ pub async fn store(
     body: Body,
     (declared, rule): (Declared, UploadMetadata),
 ) -> Result<Received> {
-    // The index of a video is in memory.
-    let places = if declared == Declared::Film { 2 } else { 1 };
-    let _places = admitted(&app.uploads, &account_key(&caller.account), places).await?;
-    let body = Body::new(MinRateBody::at(UPLOAD_PACE_MIN, UPLOAD_TIME_LEAST, body));
-    let seconds = length.unwrap_or_else(|| declared.bytes_max()) / UPLOAD_BYTES_PER_SECOND_MIN;
+    let body = at_pace(body);
     let received = async {
         match declared {
             Declared::Film => Ok(Received::Kept(Box::new(film::receive(app, body, rule).await?))),
             Declared::Image(declared) => receive(app, body, (declared, rule)).await,
         }
     };
+    paced(app, caller, length, declared, received).await
+}
+
+/// The SHA-256 of a body that is an image, which is not stored; [`paced`].
+pub async fn digest(app: &App, caller: &Caller<UploadAsset>, length: Option<u64>, body: Body) -> Result<[u8; 32]> {
+    let mut pieces = at_pace(body).into_data_stream();
+    let digest = async move {
+        let (mut digest, mut bytes) = (Sha256::new(), 0);
+        while let Some(piece) = next(&mut pieces).await? {
+            bytes += piece.len() as u64;
+            if bytes > UPLOAD_MAX {
+                return Err(Problem::PayloadTooLarge(UPLOAD_MAX));
+            }
+            digest.update(&piece);
+        }
+        Ok(digest.finalize().into())
+    };
+    paced(app, caller, length, Declared::Image(None), digest).await
+}
+
+/// A body that ends when it arrives below the minimum rate.
+fn at_pace(body: Body) -> Body {
+    Body::new(MinRateBody::at(UPLOAD_PACE_MIN, UPLOAD_TIME_LEAST, body))
+}
+
+/// Waits for a body that is received in one of the few upload slots, within a time that depends on its size; 503 when no slot becomes
+/// free in time.
+async fn paced<T>(
+    app: &App,
+    caller: &Caller<UploadAsset>,
+    length: Option<u64>,
+    declared: Declared,
+    received: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    // The index of a video is in memory.
+    let places = if declared == Declared::Film { 2 } else { 1 };
+    let _places = admitted(&app.uploads, &account_key(&caller.account), places).await?;
+    let seconds = length.unwrap_or_else(|| declared.bytes_max()) / UPLOAD_BYTES_PER_SECOND_MIN;
     match tokio::time::timeout(UPLOAD_TIME_LEAST + Duration::from_secs(seconds), received).await {
         Ok(received) => received,
         Err(_) => Err(Problem::invalid("body", "took too long to arrive")),
@@ -217,13 +251,12 @@ async fn receive(app: &App, body: Body, (declared, rule): (Option<FileType>, Upl
             cleaner.finish().map_err(|error| Problem::unprocessable("body", error.to_string()))?
         }
     };
-    let sha256 = upload.sha256;
-    let Some(cleaned) = cleaned else { return Ok(Received::Kept(Stored::image(upload, &found, sha256).into())) };
+    let Some(cleaned) = cleaned else { return Ok(Received::Kept(Stored::image(upload, &found, upload).into())) };
     let metadata_removed = MetadataClass::named(cleaned.removed().map(Class::as_str));
     let (file, header) = store_cleaned(app, key, cleaned).await?;
     let (media_type, reason) = (header.format.media_type(), OriginalReason::PrivateMetadata);
     let original = (rule == UploadMetadata::Auto).then_some(KeptOriginal { file: upload, media_type, reason });
-    let stored = Stored::image(file, &Found { header, ..found }, sha256);
+    let stored = Stored::image(file, &Found { header, ..found }, upload);
     let stored = Stored { file: StoredFile { metadata_removed, original, ..stored.file }, ..stored };
     Ok(Received::Kept(stored.into()))
 }
