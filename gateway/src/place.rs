@@ -27,7 +27,7 @@ pub struct TargetPlace {
     /// Top edge of the first one, in canvas units. With `x`.
     #[schema(minimum = -10_000_000, maximum = 10_000_000)]
     y: Option<f64>,
-    /// Title of each. Default: `image` or `video`.
+    /// Title of each. Default: the title of the source or the beginning of the prompt, with a number.
     #[schema(max_length = 160)]
     title: Option<String>,
     /// How many to add. Default: the `count` of the start, or 1. An Action and a video have one target.
@@ -90,9 +90,7 @@ pub fn with_destination(mut body: Value, destination: &Destination) -> Value {
     if destination.connect {
         body["connect"] = json!(true);
     }
-    if let Targets::Place(Place { kind, location, at, title, count }) = &destination.targets {
-        // A title that spells the default is the same request as none.
-        let title = title.as_deref().filter(|title| *title != kind.as_str());
+    if let Targets::Place(Place { location, at, title, count, .. }) = &destination.targets {
         body["place"] = json!({
             "near": location.near, "sectionId": location.section, "at": at, "title": title, "count": count,
         });

@@ -76,7 +76,9 @@ impl Shell {
 
     /// Writes a file in the home directory.
     pub fn file(&self, name: &str, content: impl AsRef<[u8]>) {
-        fs::write(self.home.join(name), content).expect("writes a file");
+        let path = self.home.join(name);
+        path.parent().map(fs::create_dir_all).transpose().expect("makes the folder");
+        fs::write(path, content).expect("writes a file");
     }
 
     /// Starts `canvas`.

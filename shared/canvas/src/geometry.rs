@@ -6,8 +6,12 @@ use domain::graph::{Node, NodeType};
 pub(crate) const CAPTION: f64 = 28.0;
 /// Least distance from a Section's top edge to its first row, in canvas units.
 pub(crate) const HEAD: f64 = 96.0;
-/// Font sizes of a Section's title without `metadata.fontSize`, by the size of the Section.
-const TITLE_SIZES: (f64, f64) = (16.0, 44.0);
+/// Font size of a Section's title without `metadata.fontSize`, in canvas units.
+const TITLE_SIZE: f64 = 28.0;
+/// Greatest distance of a Section's title from its left and right edges, in canvas units.
+const TITLE_PAD_MAX: f64 = 44.0;
+/// Size of a Section without nodes, in canvas units.
+pub(crate) const SECTION_SIZE: (f64, f64) = (640.0, 480.0);
 /// Longer side of an image in a node that is sized for it, in canvas units: that of a new image node.
 const IMAGE_SIDE: f64 = 320.0;
 /// Greatest quotient of the ratios of an image and its area at which the image is stretched into the area. Sizes are
@@ -108,9 +112,8 @@ pub(crate) struct SectionTitle {
 impl SectionTitle {
     /// The title of a Section of this height.
     pub(crate) fn new(font_size: Option<f64>, height: f64) -> Self {
-        let font_size = font_size.unwrap_or_else(|| (height / 26.0).clamp(TITLE_SIZES.0, TITLE_SIZES.1));
-        let font_size = font_size.min(height / 2.0);
-        let pad = font_size.min(TITLE_SIZES.1);
+        let font_size = font_size.unwrap_or(TITLE_SIZE).min(height / 2.0);
+        let pad = font_size.min(TITLE_PAD_MAX);
         Self { font_size, pad, baseline: pad * 0.6 + font_size }
     }
 }

@@ -86,6 +86,11 @@ impl MetadataPatch {
         self.set.contains_key("section")
     }
 
+    /// Returns `true` if it contains no text.
+    pub(crate) fn has_no_text(&self) -> bool {
+        self.set.get("content").and_then(Value::as_str).is_none_or(str::is_empty)
+    }
+
     /// Returns `true` if it contains `section: null`.
     pub(crate) fn unmakes_section(&self) -> bool {
         self.removes("section")

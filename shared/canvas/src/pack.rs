@@ -1,14 +1,10 @@
 //! Layout of the Section with the images of a product import (`docs/reference/imports.md#import-product-references`).
 
-use crate::geometry::HEAD;
-use crate::placement::{Frame, GAP, free_spot};
 use domain::graph::Position;
-use domain::limits::COORDINATE_MAX;
+use domain::operation::{Alignment, Arrangement};
 
-/// Width of a cell, in canvas units: the greatest of a node that is sized for an image.
-const CELL: f64 = 320.0;
-/// Most columns: a pack of twelve has three rows of four.
-const COLUMNS_MAX: usize = 4;
+use crate::geometry::HEAD;
+use crate::placement::{Cells, Frame, GAP, Style, cells, free_area};
 
 /// Frames of a pack.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,55 +15,32 @@ pub struct Pack {
     pub places: Vec<Frame>,
 }
 
-/// Arranges image nodes of these sizes (at least one, none wider than a new image node) in a grid to the right of the
-/// content, row by row. Each is centered in its cell; a row is as high as its highest node.
+/// Arranges image nodes of these sizes (at least one) in a grid to the right of the content, each in the middle of its cell.
 pub fn arrange(content: impl IntoIterator<Item = Frame>, sizes: &[(f64, f64)]) -> Pack {
-    let columns = columns(sizes.len());
-    let rows: Vec<&[(f64, f64)]> = sizes.chunks(columns).collect();
-    let heights: Vec<f64> =
-        rows.iter().map(|row| row.iter().fold(1.0, |most: f64, (_, height)| most.max(*height))).collect();
-    let width = columns as f64 * (CELL + GAP) + GAP;
-    let height = HEAD + heights.iter().map(|height| height + GAP).sum::<f64>();
-    let spot = free_spot(content, width, height);
+    let style = Style { align: Alignment::Center, ..Style::new(Arrangement::Grid, GAP) };
+    let Cells { corners, size } = cells(style, sizes);
+    let (width, height) = (size.0 + 2.0 * GAP, HEAD + size.1 + GAP);
     // The members must also lie within the bounds of the canvas.
-    let at = Position { x: spot.x.min(COORDINATE_MAX - width), y: spot.y.min(COORDINATE_MAX - height) };
-    let mut places = Vec::with_capacity(sizes.len());
-    let mut top = at.y + HEAD;
-    for (row, row_height) in rows.iter().zip(&heights) {
-        for (column, (width, height)) in row.iter().enumerate() {
-            let x = at.x + GAP + column as f64 * (CELL + GAP) + ((CELL - width) / 2.0).floor();
-            let y = top + ((row_height - height) / 2.0).floor();
-            places.push(Frame::new(Position { x, y }, *width, *height));
-        }
-        top += row_height + GAP;
-    }
-    Pack { section: Frame::new(at, width, height), places }
-}
-
-/// The number of columns that leaves the fewest cells empty in a grid that is no higher than wide.
-fn columns(count: usize) -> usize {
-    let grids = (1..=COLUMNS_MAX).filter(|columns| count.div_ceil(*columns) <= *columns);
-    grids.min_by_key(|columns| count.div_ceil(*columns) * columns - count).unwrap_or(COLUMNS_MAX)
+    let at = free_area(content, width, height);
+    let places = corners.iter().zip(sizes).map(|((x, y), (width, height))| {
+        Frame::new(Position { x: at.x + GAP + x, y: at.y + HEAD + y }, *width, *height)
+    });
+    Pack { section: Frame::new(at, width, height), places: places.collect() }
 }
 
 #[cfg(test)]
 mod tests {
+    use domain::limits::COORDINATE_MAX;
     use proptest::prelude::*;
 
     use super::*;
 
     #[test]
-    fn a_grid_is_no_higher_than_wide_and_as_full_as_can_be() {
-        assert_eq!([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12].map(columns), [1, 2, 3, 2, 3, 3, 4, 4, 3, 4, 4, 4]);
-        assert_eq!(columns(17), 4);
-    }
-
-    #[test]
     fn a_pack_on_an_empty_canvas_begins_at_the_origin() {
         let pack = arrange([], &[(320.0, 188.0), (160.0, 348.0)]);
-        assert_eq!(pack.section, Frame { left: 0.0, top: 0.0, right: 760.0, bottom: 96.0 + 388.0 });
+        assert_eq!(pack.section, Frame { left: 0.0, top: 0.0, right: 600.0, bottom: 96.0 + 388.0 });
         assert_eq!(pack.places[0], Frame { left: 40.0, top: 176.0, right: 360.0, bottom: 364.0 });
-        assert_eq!(pack.places[1], Frame { left: 480.0, top: 96.0, right: 640.0, bottom: 444.0 });
+        assert_eq!(pack.places[1], Frame { left: 400.0, top: 96.0, right: 560.0, bottom: 444.0 });
     }
 
     fn apart(one: Frame, other: Frame) -> bool {

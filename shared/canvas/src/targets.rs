@@ -9,15 +9,15 @@ use domain::Violation;
 use domain::graph::{NodeType, Position, Purpose, Role};
 use domain::id::{AssetHandle, NodeId};
 use domain::known::Name;
+use domain::limits::TITLE_MAX;
 use domain::metadata::ServerMetadata;
-use domain::operation::Arrangement;
 use domain::review::{FindingCode, Severity, StoredAssets};
 
 use crate::apply::{Applied, Options, Refused, apply};
-use crate::batch::{Batch, Draft, Given, Step};
+use crate::batch::{Aim, Batch, Draft, Given, Step};
 use crate::graph::{Ends, Graph};
 use crate::metadata::{Home, MetadataPatch};
-use crate::placement::{GAP, Hint, Location, cells};
+use crate::placement::{Hint, Location, block_cells};
 use crate::reference::Ref;
 use crate::review::{is_blocked, validate};
 
@@ -30,7 +30,7 @@ pub struct Place {
     pub location: Location,
     /// The position that it wants for the first one.
     pub at: Option<Position>,
-    /// Title of each; defaults to the name of the type.
+    /// Title of each; defaults to that of their source, or the beginning of the prompt, with a number.
     pub title: Option<String>,
     /// How many to add.
     pub count: usize,
@@ -43,11 +43,30 @@ impl Default for Place {
 }
 
 impl Place {
-    /// The title of each target.
-    pub fn title(&self) -> String {
-        self.title.clone().unwrap_or_else(|| self.kind.to_string())
+    /// The titles of the targets.
+    fn titles(&self, graph: &Graph, work: Work<'_>) -> Vec<String> {
+        if let Some(title) = &self.title {
+            return vec![title.clone(); self.count];
+        }
+        let source = work.read.first().and_then(|link| graph.node(&link.from));
+        let source = source.map(|source| (source.title.trim(), source.kind));
+        let source = source.filter(|(title, kind)| !title.is_empty() && !title.eq_ignore_ascii_case(kind.as_str()));
+        let prompt = || {
+            let words: Vec<&str> = work.prompt?.split_whitespace().take(PROMPT_WORDS).collect();
+            Some(words.join(" ").trim_end_matches(|c: char| c.is_ascii_punctuation()).to_owned())
+        };
+        let base = source.map(|(title, _)| title.to_owned()).or_else(prompt).filter(|base| !base.is_empty());
+        let base: String = base.unwrap_or_else(|| self.kind.to_string()).chars().take(TITLE_MAX - NUMBER_MAX).collect();
+        let taken: HashSet<&str> = graph.nodes().map(|node| node.title.as_str()).collect();
+        let numbered = (1..).map(|number| format!("{} {number}", base.trim_end()));
+        numbered.filter(|title| !taken.contains(title.as_str())).take(self.count).collect()
     }
 }
+
+/// Words of a prompt that are the title of what is made of it.
+const PROMPT_WORDS: usize = 6;
+/// Room in a title for its number: more than a canvas has nodes.
+const NUMBER_MAX: usize = 8;
 
 /// A connection from a node that work reads into its targets.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,31 +79,48 @@ pub struct Link {
     pub role: Option<Role>,
 }
 
-/// Adds empty nodes of this size, each after the first next to the one before, and links into them. Returns their
-/// ids. The graph of a refused addition is of no use.
+/// The work that is to fill targets.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Work<'a> {
+    /// What it reads, as connections from there.
+    pub read: &'a [Link],
+    /// `true` if these connections are added.
+    pub connect: bool,
+    pub prompt: Option<&'a str>,
+}
+
+/// Adds empty nodes of this size for work, and the connections into them if they are wanted. Returns their ids. The graph of a refused addition is of no use.
 pub fn add(
     graph: &mut Graph,
     place: &Place,
     size: (f64, f64),
-    links: &[Link],
+    work: Work<'_>,
     options: Options,
 ) -> Result<(Vec<NodeId>, Applied), Refused> {
     let ids: Vec<NodeId> = (0..place.count).map(|_| NodeId::generate()).collect();
-    let mut steps = Vec::new();
-    for (index, id) in ids.iter().enumerate() {
-        let before = index.checked_sub(1).map(|before| &ids[before]);
-        steps.push(Step::CreateNode { client_id: None, draft: Box::new(draft(place, size, id, before)) });
-    }
-    steps.extend(connections(graph, &ids, links));
-    let applied = apply(graph, &Batch { steps }, options).map_err(causes)?;
+    let titles = place.titles(graph, work);
+    let targets = ids.iter().zip(titles);
+    let mut steps: Vec<Step> = targets
+        .map(|(id, title)| Step::CreateNode { client_id: None, draft: Box::new(draft(place, title, size, id)) })
+        .collect();
+    steps.extend(connections(graph, &ids, if work.connect { work.read } else { &[] }));
+    let sources = place.location.near.clone().map_or_else(|| sources(work.read), |near| vec![near]);
+    let batch = Batch { steps, aim: Some(Aim { at: place.at, sources }) };
+    let applied = apply(graph, &batch, options).map_err(causes)?;
     Ok((ids, allowed(graph, applied)?))
+}
+
+/// The nodes that work reads, each once.
+fn sources(read: &[Link]) -> Vec<NodeId> {
+    let mut known = HashSet::new();
+    read.iter().map(|link| &link.from).filter(|source| known.insert(*source)).cloned().collect()
 }
 
 /// Leaves out what only follows from a target that was refused.
 fn causes(refused: Refused) -> Refused {
     match refused {
         Refused::Unprocessable(mut violations) => {
-            violations.retain(|violation| !["near", "toNodeId"].iter().any(|end| violation.field.ends_with(end)));
+            violations.retain(|violation| !violation.field.ends_with("toNodeId"));
             Refused::Unprocessable(violations)
         }
         other => other,
@@ -94,18 +130,13 @@ fn causes(refused: Refused) -> Refused {
 /// Links into targets that exist. The graph of refused links is of no use.
 pub fn connect(graph: &mut Graph, targets: &[NodeId], links: &[Link], options: Options) -> Result<Applied, Refused> {
     let steps = connections(graph, targets, links);
-    let applied = apply(graph, &Batch { steps }, options)?;
+    let applied = apply(graph, &Batch::of(steps), options)?;
     allowed(graph, applied)
 }
 
-/// Columns of a block of cells that is not a grid.
-const ROW_MAX: usize = 4;
-
-/// Where nodes of this size lie that are added later, each by [`show`]: in one block on a free place, a row of up to four or a grid.
-/// The graph is not changed.
+/// Where nodes of this size lie that are added later, each by [`show`]: in one block on a free place. The graph is not changed.
 pub fn block(graph: &mut Graph, place: &Place, size: (f64, f64)) -> Vec<Position> {
-    let columns = (place.count <= ROW_MAX).then_some(place.count);
-    let block = cells(Arrangement::Grid, &vec![size; place.count], GAP, columns);
+    let block = block_cells(&vec![size; place.count]);
     let reach = block.corners.iter().fold((0.0_f64, 0.0_f64), |(x, y), corner| (x.max(corner.0), y.max(corner.1)));
     let hint = place.location.hint(graph).map(|hint| Hint { at: place.at, ..hint }).unwrap_or_default();
     let Position { x, y } = graph.spot_of(block.size, reach, hint).position;
@@ -131,29 +162,28 @@ pub fn show(
     options: Options,
 ) -> Result<Applied, Refused> {
     let Shown { id, kind, title, size, asset, server } = shown;
-    let place = Place { kind, location: location.present(graph), at: Some(at), title: Some(title), count: 1 };
-    let mut draft = draft(&place, size, &id, None);
+    let place = Place { kind, location: location.present(graph), ..Place::default() };
+    let mut draft = draft(&place, title, size, &id);
     draft.given = Given { server, asset: Some(asset), ..draft.given };
-    let batch = Batch { steps: vec![Step::CreateNode { client_id: None, draft: Box::new(draft) }] };
-    let applied = apply(graph, &batch, options)?;
+    let steps = vec![Step::CreateNode { client_id: None, draft: Box::new(draft) }];
+    let aim = Aim { at: Some(at), sources: Vec::new() };
+    let applied = apply(graph, &Batch { steps, aim: Some(aim) }, options)?;
     allowed(graph, applied)
 }
 
-fn draft(place: &Place, (width, height): (f64, f64), id: &NodeId, before: Option<&NodeId>) -> Draft {
-    let Location { near, section } = &place.location;
-    let home = section.as_ref().map_or(Home::Keep, |section| Home::Join(Ref::to(section)));
-    let at = place.at.filter(|_| before.is_none());
+fn draft(place: &Place, title: String, (width, height): (f64, f64), id: &NodeId) -> Draft {
+    let section = place.location.section.as_ref();
     Draft {
         kind: place.kind,
-        title: place.title(),
+        title,
         position: None,
-        near: before.or(near.as_ref()).map(Ref::to),
+        near: None,
         width: Some(width),
         height: Some(height),
-        metadata: MetadataPatch::of_home(home),
+        metadata: MetadataPatch::of_home(section.map_or(Home::Keep, |section| Home::Join(Ref::to(section)))),
         section_field: "sectionId",
         asset: None,
-        given: Given { id: Some(id.clone()), at, contained: true, ..Given::default() },
+        given: Given { id: Some(id.clone()), contained: true, ..Given::default() },
     }
 }
 
@@ -216,13 +246,18 @@ mod tests {
         Link { from: id(from), purpose: Purpose::Reference, role: Some(role) }
     }
 
+    /// Work that is connected with what it reads.
+    fn work(read: &[Link]) -> Work<'_> {
+        Work { read, connect: true, prompt: None }
+    }
+
     fn positions(graph: &Graph, ids: &[NodeId]) -> Vec<(f64, f64)> {
         let nodes = ids.iter().filter_map(|id| graph.node(id));
         nodes.map(|node| (node.position.x, node.position.y)).collect()
     }
 
     fn refused(graph: &mut Graph, place: &Place, links: &[Link]) -> Vec<String> {
-        match add(graph, place, (320.0, 320.0), links, AGENT) {
+        match add(graph, place, (320.0, 320.0), work(links), AGENT) {
             Err(Refused::Unprocessable(violations)) => fields(&violations).into_iter().map(str::to_owned).collect(),
             other => panic!("{other:?}"),
         }
@@ -270,37 +305,110 @@ mod tests {
     }
 
     #[test]
-    fn new_targets_are_a_row_of_empty_images_of_the_size_of_the_result() {
+    fn new_targets_are_a_column_of_empty_images_beside_their_source() {
         let mut graph = graph(vec![at(image("a"), 0.0, 0.0)], Vec::new());
         let wanted = Place { title: Some("Wide".into()), ..place(Some("a"), None, 3) };
-        let (ids, applied) = add(&mut graph, &wanted, (320.0, 180.0), &[], AGENT).expect("added");
-        assert_eq!(positions(&graph, &ids), [(360.0, 0.0), (720.0, 0.0), (1080.0, 0.0)]);
+        let (ids, applied) = add(&mut graph, &wanted, (320.0, 180.0), work(&[]), AGENT).expect("added");
+        assert_eq!(positions(&graph, &ids), [(440.0, -150.0), (440.0, 70.0), (440.0, 290.0)]);
         assert_eq!((applied.nodes_delta, &applied.changes.changed_node_ids), (3, &ids));
         let node = graph.node(&ids[2]).expect("is there");
         assert_eq!((node.kind, node.title.as_str(), node.agent_owned), (NodeType::Image, "Wide", true));
         assert_eq!((node.width, node.height, &node.asset), (320.0, 180.0, &None));
-        let (ids, _) = add(&mut graph, &place(None, None, 1), (320.0, 320.0), &[], Options::default()).expect("added");
+        let (ids, _) =
+            add(&mut graph, &place(None, None, 1), (320.0, 320.0), work(&[]), Options::default()).expect("added");
         let node = graph.node(&ids[0]).expect("is there");
-        assert_eq!((node.title.as_str(), node.agent_owned), ("image", false));
-        assert_eq!(positions(&graph, &ids), [(1440.0, 0.0)], "to the right of the content");
+        assert_eq!((node.title.as_str(), node.agent_owned), ("image 1", false));
+        assert_eq!(positions(&graph, &ids), [(800.0, -150.0)], "to the right of the content");
+    }
+
+    #[test]
+    fn targets_are_called_after_their_source_or_the_prompt_with_the_next_numbers() {
+        let titles = |graph: &mut Graph, work: Work<'_>, place: Place| {
+            let (ids, _) = add(graph, &place, (320.0, 320.0), work, AGENT).expect("added");
+            ids.iter().filter_map(|id| graph.node(id)).map(|node| node.title.clone()).collect::<Vec<_>>()
+        };
+        let named = |title: &str, x: f64| Node { title: title.into(), ..at(image("a"), x, 0.0) };
+        let mut graph = graph(vec![named("Lamp", 0.0), Node { id: id("b"), ..named("image", 900.0) }], Vec::new());
+        let prompt = Some("  A brass lamp at dusk, on a sill");
+        let from = |source| [flow(source)];
+        let two = || place(None, None, 2);
+        assert_eq!(titles(&mut graph, work(&from("a")), two()), ["Lamp 1", "Lamp 2"]);
+        assert_eq!(titles(&mut graph, Work { prompt, ..work(&from("a")) }, two()), ["Lamp 3", "Lamp 4"]);
+        assert_eq!(
+            titles(&mut graph, Work { prompt, ..work(&from("b")) }, two()),
+            ["A brass lamp at dusk, on 1", "A brass lamp at dusk, on 2"]
+        );
+        assert_eq!(titles(&mut graph, work(&from("b")), two()), ["image 1", "image 2"]);
+        assert_eq!(titles(&mut graph, work(&[]), Place { title: Some("T".into()), ..two() }), ["T", "T"]);
+        let long = Some("x".repeat(500));
+        let [title] =
+            &titles(&mut graph, Work { prompt: long.as_deref(), ..Work::default() }, place(None, None, 1))[..]
+        else {
+            panic!("one title")
+        };
+        assert!(title.len() <= TITLE_MAX && title.ends_with("x 1"));
+    }
+
+    #[test]
+    fn results_of_a_source_are_columns_of_four_beside_it_and_go_left_or_up_last() {
+        let mut graph = graph(vec![at(image("a"), 0.0, 0.0)], Vec::new());
+        let mut added = |count| {
+            let (ids, _) =
+                add(&mut graph, &place(None, None, count), (100.0, 100.0), work(&[flow("a")]), AGENT).expect("added");
+            positions(&graph, &ids)
+        };
+        assert_eq!(added(4), [(440.0, -100.0), (440.0, 40.0), (440.0, 180.0), (440.0, 320.0)]);
+        assert_eq!(added(5), [(580.0, -30.0), (580.0, 110.0), (580.0, 250.0), (800.0, -30.0), (800.0, 110.0)]);
+    }
+
+    #[test]
+    fn results_of_sources_in_a_row_hang_below_them_level() {
+        let high = Node { height: 400.0, ..at(image("b"), 360.0, 0.5) };
+        let nodes = vec![at(image("a"), 0.0, 0.0), high, at(image("c"), 800.0, 0.0), at(image("far"), 1241.0, 0.0)];
+        let mut graph = graph(nodes, Vec::new());
+        let mut added = |sources: &[&str], count| {
+            let read: Vec<Link> = sources.iter().map(|source| flow(source)).collect();
+            let (ids, _) =
+                add(&mut graph, &place(None, None, count), (100.0, 100.0), work(&read), AGENT).expect("added");
+            positions(&graph, &ids)
+        };
+        assert_eq!(added(&["a"], 1), [(0.0, 440.5)]);
+        assert_eq!(added(&["c"], 1), [(800.0, 440.5)]);
+        assert_eq!(added(&["b"], 2), [(360.0, 440.5), (360.0, 580.5)]);
+        assert_eq!(added(&["far"], 1), [(1681.0, 110.0)], "more than 120 from the row");
+        assert_eq!(added(&["a", "b", "c"], 2), [(1160.0, 440.5), (1300.0, 440.5)], "further along");
+    }
+
+    #[test]
+    fn results_of_a_member_are_beside_its_section_unless_they_are_to_lie_in_it() {
+        let section = Node { width: 1000.0, height: 600.0, ..agents(at(section("s"), 0.0, 0.0)) };
+        let source = crate::fixture::member(at(image("a"), 40.0, 96.0), "s");
+        let added = |place: Place| {
+            let mut graph = graph(vec![section.clone(), source.clone()], Vec::new());
+            let (ids, _) = add(&mut graph, &place, (100.0, 100.0), work(&[flow("a")]), AGENT).expect("added");
+            positions(&graph, &ids)
+        };
+        assert_eq!(added(place(None, None, 1)), [(1120.0, 206.0)]);
+        assert_eq!(added(place(None, Some("s"), 1)), [(480.0, 206.0)]);
     }
 
     #[test]
     fn the_first_target_is_where_it_is_wanted() {
         let mut graph = graph(vec![at(image("a"), 0.0, 0.0)], Vec::new());
         let wanted = Place { at: Some(Position { x: 10.0, y: 300.0 }), ..place(None, None, 2) };
-        let (ids, _) = add(&mut graph, &wanted, (320.0, 320.0), &[], AGENT).expect("added");
-        assert_eq!(positions(&graph, &ids), [(10.0, 360.0), (370.0, 360.0)]);
+        let (ids, _) = add(&mut graph, &wanted, (320.0, 320.0), work(&[]), AGENT).expect("added");
+        assert_eq!(positions(&graph, &ids), [(10.0, 360.0), (10.0, 720.0)]);
     }
 
     #[test]
     fn targets_lie_in_their_section_which_grows_once() {
         let frame = Node { width: 760.0, height: 456.0, ..at(section("s"), 0.0, 0.0) };
         let mut graph = graph(vec![frame, at(image("a"), 40.0, 96.0)], Vec::new());
-        let (ids, applied) = add(&mut graph, &place(None, Some("s"), 3), (320.0, 320.0), &[], AGENT).expect("added");
-        assert_eq!(positions(&graph, &ids), [(400.0, 96.0), (40.0, 456.0), (400.0, 456.0)]);
+        let (ids, applied) =
+            add(&mut graph, &place(None, Some("s"), 3), (320.0, 320.0), work(&[]), AGENT).expect("added");
+        assert_eq!(positions(&graph, &ids), [(40.0, 456.0), (400.0, 456.0), (760.0, 456.0)]);
         let grown = graph.node(&id("s")).map(Frame::from_node);
-        assert_eq!(grown, Some(Frame { left: 0.0, top: 0.0, right: 760.0, bottom: 816.0 }));
+        assert_eq!(grown, Some(Frame { left: 0.0, top: 0.0, right: 1120.0, bottom: 816.0 }));
         assert!(ids.iter().all(|target| graph.node(target).and_then(Node::section_id) == Some("s")));
         assert_eq!((applied.nodes_delta, applied.changes.changed_node_ids.len()), (3, 4));
     }
@@ -326,7 +434,8 @@ mod tests {
         let nodes = || vec![at(image("a"), 0.0, 0.0), at(image("b"), 400.0, 0.0), at(image("t"), 800.0, 0.0)];
         let links = [flow("a"), flow("a"), reference("b", Role::Style)];
         let mut fresh = graph(nodes(), Vec::new());
-        let (ids, applied) = add(&mut fresh, &place(None, None, 2), (320.0, 320.0), &links, AGENT).expect("added");
+        let (ids, applied) =
+            add(&mut fresh, &place(None, None, 2), (320.0, 320.0), work(&links), AGENT).expect("added");
         assert_eq!(applied.connections_delta, 4);
         for target in &ids {
             let incoming = fresh.incoming(target).map(|link| (link.from.as_str(), link.purpose, link.role));
@@ -355,7 +464,7 @@ mod tests {
         let nodes = (1..CANVAS_NODES_MAX).map(|n| at(image(&format!("n{n}")), n as f64 * 360.0, 0.0)).collect();
         let mut graph = graph(nodes, Vec::new());
         assert_eq!(refused(&mut graph, &place(None, None, 2), &[]), ["operations"]);
-        add(&mut graph, &place(None, None, 1), (320.0, 320.0), &[], AGENT).expect("one more");
+        add(&mut graph, &place(None, None, 1), (320.0, 320.0), work(&[]), AGENT).expect("one more");
         assert_eq!(refused(&mut graph, &place(None, None, 1), &[]), ["operations"]);
     }
 }

@@ -27,6 +27,32 @@ named! {
         Column = "column",
         /// In rows of equally many nodes.
         Grid = "grid",
+        /// Images whole in columns that end level; it resizes what it arranges.
+        Masonry = "masonry",
+        /// In layers along the connections between them.
+        Flow = "flow",
+    }
+}
+
+named! {
+    /// Where nodes lie in their part of a row, a column or a grid.
+    Alignment {
+        /// At the top or left edge.
+        Start = "start",
+        /// In the middle.
+        Center = "center",
+        /// At the bottom or right edge.
+        End = "end",
+    }
+}
+
+named! {
+    /// Where connections lead in a flow.
+    Direction {
+        /// From left to right.
+        Right = "right",
+        /// Downward.
+        Down = "down",
     }
 }
 
@@ -167,9 +193,13 @@ pub enum Operation {
         #[serde(default = "gap")]
         #[schema(minimum = 0, maximum = 1000)]
         gap: f64,
-        /// Number of columns of a `grid`. Default: as many as rows, or one more.
+        /// Number of columns of a `grid` or `masonry`. Default: the number that makes it nearest to 3:2 and at most 2:1.
         #[schema(minimum = 1, maximum = 200)]
         columns: Option<u32>,
+        /// Alignment across a `row` or `column`, or in the cells of a `grid`. Default: `start`.
+        align: Option<Alignment>,
+        /// Direction of a `flow`. Default: `right`.
+        direction: Option<Direction>,
         /// A node next to which the whole is placed: id, handle or `clientId`. Default: where the nodes are.
         #[schema(value_type = Option<NodeReference>)]
         near: Option<String>,
@@ -180,7 +210,15 @@ pub enum Operation {
         #[schema(minimum = -10_000_000, maximum = 10_000_000)]
         y: Option<f64>,
     },
-    /// Sizes a Section to its members.
+    /// Gives a text or sticky the height at which it shows all its text.
+    #[serde(rename = "node.fit", rename_all = "camelCase")]
+    #[schema(title = "NodeFit")]
+    NodeFit {
+        /// Node: id, handle or `clientId`.
+        #[schema(value_type = NodeReference)]
+        node_id: String,
+    },
+    /// Sizes a Section to its members and its title.
     #[serde(rename = "section.fit", rename_all = "camelCase")]
     #[schema(title = "SectionFit")]
     SectionFit {
@@ -269,14 +307,14 @@ pub struct NewNode {
     #[schema(max_length = 160)]
     pub title: Option<String>,
     /// Position of the top left corner, in canvas units. Default: a free place next to `near`, in the Section, or to the right of
-    /// the content.
+    /// the content. Nodes of a batch without position and `near` are placed together.
     pub position: Option<Position>,
     /// Width in canvas units. Default: 320 (image, text), 480 (video) or 240 (sticky); with `asset` and neither side, the
     /// longer side of the image is 320, that of the video 480.
     #[schema(minimum = 1, maximum = 100_000)]
     pub width: Option<f64>,
-    /// Height in canvas units. Default: 320 (image), 270 (video), 160 (text) or 240 (sticky); with `asset`, the height at
-    /// which the whole image is shown.
+    /// Height in canvas units. Default: 320 (image), 270 (video), 160 (text) or 240 (sticky), or more if the text needs it; with
+    /// `asset`, the height at which the whole image is shown.
     #[schema(minimum = 1, maximum = 100_000)]
     pub height: Option<f64>,
     /// Image that an image node shows, or video that a video node shows: handle of an asset that is stored in this canvas. The

@@ -19,7 +19,7 @@ const TASKS: [Task; 5] = [
         about: "Arrange images as a moodboard in a Section",
         wish: Some("What the moodboard is for"),
         steps: "Find or upload the images. Put them on the canvas with node.create and asset, then section.create with their ids \
-                and layout.arrange as a grid, in one canvas_edit. Look at it with canvas_view.",
+                and layout.arrange as masonry, in one canvas_edit. Look at it with canvas_view.",
     },
     Task {
         name: "product_shots",

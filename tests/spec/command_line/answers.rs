@@ -271,6 +271,22 @@ async fn several_files_are_uploaded_although_one_fails() {
 }
 
 #[tokio::test]
+async fn a_folder_is_placed_together_and_once() {
+    let stack = &Stack::with_workers().await;
+    let (_, shell, canvas) = person(stack).await;
+    for at in 0..6 {
+        shell.file(&format!("board/{at}.png"), images::png(10 * (at + 1), 10 * (at + 1)));
+    }
+    shell.run(&["asset", "put", "board", "--on", &canvas]).await.expect(0);
+    let placed = nodes(&shell, &canvas).await;
+    assert_eq!(placed.len(), 6);
+    let lefts: std::collections::BTreeSet<String> = placed.iter().map(|node| node["position"]["x"].to_string()).collect();
+    assert_eq!(lefts.len(), 3, "a grid of three columns");
+    shell.run(&["asset", "put", "board", "--on", &canvas]).await.expect(0);
+    assert_eq!(nodes(&shell, &canvas).await.len(), 6, "they are there already");
+}
+
+#[tokio::test]
 async fn work_is_finished_although_nobody_reads_the_output() {
     let stack = &Stack::with_workers().await;
     let (_, shell, canvas) = person(stack).await;

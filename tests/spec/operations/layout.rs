@@ -111,13 +111,16 @@ async fn the_members_of_a_section_are_arranged_and_it_grows() {
     assert_eq!(corners, [[40.0, 96.0], [400.0, 96.0], [760.0, 96.0]], "in reading order");
     assert_eq!(frame(&done["canvas"], &section), [0.0, 0.0, 1120.0, 900.0]);
     assert!(done["changedNodeIds"].as_array().expect("a list").contains(&json!(section)));
-    // Enclosed, it cannot grow, and moves only where it is sent.
+    // Enclosed, it cannot grow, and moves with its members.
     let around = [("below", 0, 950), ("beside", 1200, 0), ("before", -400, 0), ("above", 0, -250)];
     let around = around.map(|(name, x, y)| create(name, "text", x, y));
     send(&user, &id, json!(around)).await.ok();
     let column = json!({"type": "layout.arrange", "sectionId": section, "layout": "column"});
-    let refused = send(&user, &id, json!([column])).await;
-    refused.expect_error(422, "unprocessable_entity", &["operations[0].sectionId"]);
+    let moved = send(&user, &id, json!([column])).await.ok();
+    let [left, top, _, height] = frame(&moved["canvas"], &section);
+    assert!(height == 1176.0 && [left, top] != [0.0, 0.0]);
+    let corners = [&first, &second, &third].map(|node| corner(&moved["canvas"], node));
+    assert_eq!(corners, [96.0, 456.0, 816.0].map(|below| [left + 40.0, top + below]));
     let mut away = column;
     (away["x"], away["y"]) = (json!(0), json!(2000));
     let done = send(&user, &id, json!([away])).await.ok();
@@ -173,7 +176,7 @@ async fn a_section_is_created_around_nodes() {
         "clientId": "empty", "title": "Empty", "near": "t"}]);
     let made = send(&user, &id, over).await.ok();
     let [new, empty] = ["t", "empty"].map(|name| frame(&made["canvas"], text(&made, &format!("/resolvedIds/{name}"))));
-    assert_eq!((new, empty), ([360.0, 640.0, 400.0, 296.0], [800.0, 640.0, 240.0, 240.0]));
+    assert_eq!((new, empty), ([360.0, 640.0, 400.0, 296.0], [800.0, 640.0, 640.0, 480.0]));
     assert_eq!(made["canvas"]["nodes"][1]["metadata"]["sectionId"], made["resolvedIds"]["t"]);
     let review = user.get(&format!("/canvases/{id}/review")).await.ok();
     assert_eq!(review["validation"]["findings"], json!([]));
@@ -365,9 +368,9 @@ async fn layout_numbers_keep_to_their_ranges() {
     let ids: Vec<Value> = nodes.iter().map(|node| node["id"].clone()).collect();
     assert_eq!(ids.len(), 200);
     let done = send(&user, &id, json!([arrange("nodeIds", json!(ids))])).await.ok();
-    // 15 columns of texts.
+    // 13 columns of texts.
     let last = text(&done["changedNodeIds"], "/198").to_owned();
-    assert_eq!(corner(&done["canvas"], &last), [4.0 * 360.0, 5000.0 + 13.0 * 200.0]);
+    assert_eq!(corner(&done["canvas"], &last), [4.0 * 360.0, 5000.0 + 15.0 * 200.0]);
 }
 
 #[tokio::test]

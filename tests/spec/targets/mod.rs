@@ -168,8 +168,9 @@ async fn four_variations_are_made_by_one_call() {
     let done = setting.user.finished(&job).await;
     assert_eq!((&done["status"], done["images"].as_array().map(Vec::len)), (&json!("succeeded"), Some(4)));
     let now = setting.now().await;
-    let row: Vec<f64> = made.iter().map(|target| sides(node(&now, target))[1]).collect();
-    assert_eq!(row, [sides(node(&now, &setting.photo))[1]; 4], "a row to the right of the image");
+    let [left, _, width, _] = sides(node(&now, &setting.photo));
+    let column: Vec<f64> = made.iter().map(|target| sides(node(&now, target))[0]).collect();
+    assert_eq!(column, [left + width + 120.0; 4], "a column to the right of the image");
     for target in &made {
         assert!(node(&now, target)["asset"].is_string());
         assert_eq!(into(&now, target), [flow(&setting.photo)]);
@@ -229,8 +230,8 @@ async fn targets_belong_to_a_section_that_grows() {
     let job = setting.image("generate", json!({"place": place})).await.expect(202).json();
     let now = setting.now().await;
     let frame = sides(node(&now, &section));
-    assert_eq!(frame[..3], [0.0, 1000.0, 760.0]);
-    assert!(frame[3] > 456.0 && !overlap(frame, sides(node(&now, &below))), "{frame:?}");
+    assert_eq!(frame[..2], [0.0, 1000.0]);
+    assert!(frame[2] > 760.0 && !overlap(frame, sides(node(&now, &below))), "{frame:?}");
     for target in targets_of(&job) {
         let target = node(&now, &target);
         assert_eq!(target["metadata"]["sectionId"], section.as_str());
@@ -242,11 +243,27 @@ async fn targets_belong_to_a_section_that_grows() {
     is_clear(&now);
     let changes = format!("/canvases/{}/changes?since={}", setting.canvas, text(&now, "/revision"));
     assert_eq!(setting.user.get(&changes).await.ok()["changedNodeIds"], json!([]));
-    // Enclosed, it cannot grow any further: the start is refused, and nothing is written.
-    for (x, y) in [(800.0, 1000.0), (0.0, frame[1] + frame[3] + 40.0), (-360.0, 1000.0), (0.0, 800.0)] {
+    // Enclosed, it cannot grow any further: an agent's moves with its members.
+    for (x, y) in [(frame[2] + 40.0, 1000.0), (0.0, frame[1] + frame[3] + 40.0), (-360.0, 1000.0), (0.0, 800.0)] {
         setting.node(json!({"type": "text", "position": {"x": x, "y": y}})).await;
     }
+    let place = json!({"sectionId": section, "count": 4});
+    setting.image("generate", json!({"place": place})).await.expect(202);
+    let now = setting.now().await;
+    assert_ne!(sides(node(&now, &section))[..2], frame[..2]);
+    is_clear(&now);
+    // A user's stays: the start is refused, and nothing is written.
+    let account = e2e::Account { uid: setting.user.uid.clone(), email: format!("{}@example.com", setting.user.uid) };
+    let person = stack.user_by(&account, "all", "browser").await;
+    let [x, y] = [90_000, 0];
+    let around = [(0, -200), (440, 0), (0, 440), (-360, 0)].map(|(dx, dy)| {
+        json!({"type": "node.create", "node": {"type": "text", "position": {"x": x + dx, "y": y + dy}}})
+    });
+    let own = json!({"type": "sticky", "position": {"x": x, "y": y}, "width": 400, "height": 400, "metadata": {"section": true}});
+    let made = person.apply(&setting.canvas, json!([{"type": "node.create", "clientId": "own", "node": own}])).await;
+    setting.apply(json!(around)).await;
     let before = setting.now().await;
+    let place = json!({"sectionId": text(&made, "/resolvedIds/own"), "count": 2});
     let refused = setting.image("generate", json!({"place": place})).await;
     refused.expect_error(422, "unprocessable_entity", &["place.sectionId"]);
     assert_eq!(setting.now().await, before);
@@ -291,8 +308,9 @@ async fn a_dry_run_shows_the_places_that_the_start_then_takes() {
         shown
     });
     assert_eq!(quote["newTargets"], made.collect::<Value>());
+    let called = format!("{} 1", text(node(&now, &setting.photo), "/title"));
     let action = setting.resize(json!({"validateOnly": true, "idempotencyKey": null})).await.ok();
-    assert_eq!((&action["creditCost"], &action["newTargets"][0]["title"]), (&json!(0), &json!("image")));
+    assert_eq!((&action["creditCost"], &action["newTargets"][0]["title"]), (&json!(0), &json!(called)));
     assert!(action["newTargets"][0].get("sectionId").is_none());
 }
 
@@ -314,7 +332,6 @@ async fn an_equal_start_is_replayed_and_adds_nothing() {
     for equal in [
         json!({}),
         json!({"place": {"near": plain, "count": 1}, "connect": true}),
-        json!({"place": {"near": plain, "title": "image"}}),
         json!({"count": 1}),
     ] {
         let again = send(equal).await.expect(202).json();

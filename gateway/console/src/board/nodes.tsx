@@ -208,7 +208,7 @@ const NoteNode = memo(({ data: { node, editing, isResizable }, selected }: Props
 
 const SectionNode = memo(({ data: { node, editing, isResizable }, selected }: Props) => {
   const board = useBoard();
-  const size = Math.min(Math.max(node.height / 26, 16), 44);
+  const size = Math.min(node.metadata.fontSize ?? 28, node.height / 2);
   return (
     <div className={styles.section} data-selected={selected || undefined} style={node.metadata.color ? { borderColor: node.metadata.color } : undefined}>
       {isResizable && <Resizer node={node} />}

@@ -232,7 +232,7 @@ impl Work for Run {
             let read: Vec<Link> = self.inputs.iter().filter_map(|input| link(input, Purpose::Flow, None)).collect();
             let size = Some((f64::from(output.width), f64::from(output.height)));
             let existing = found.targets.into_iter().flatten().collect();
-            let targets = self.destination.prepare(caller, graph, existing, size, &read)?;
+            let targets = self.destination.prepare(caller, graph, existing, size, (&read, None))?;
             let target = targets.nodes.first().map(|node| node.id.clone());
             let target = target.ok_or_else(|| app::Error::Inconsistent("an Action without a target".into()))?;
             let inputs = self.inputs.iter().zip(images);

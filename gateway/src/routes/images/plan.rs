@@ -146,8 +146,8 @@ impl Work for Generation {
         Box::pin(async move {
             let (existing, mut refused) = self.check_targets(found.targets)?;
             let graph = self.destination.load(conn, &canvas.record, &mut refused).await?;
-            let prompt = self.prompt(found.nodes.iter().flatten().next(), &mut refused);
-            let prompt = self.elements.guide(&prompt, providers::VARIATION_PROMPT);
+            let written = self.prompt(found.nodes.iter().flatten().next(), &mut refused);
+            let prompt = self.elements.guide(&written, providers::VARIATION_PROMPT);
             let target = self.images.connected_to(&self.destination);
             let (references, mask) =
                 self.images.resolve(conn, canvas, target, found.images, &self.elements, &mut refused).await?;
@@ -182,7 +182,7 @@ impl Work for Generation {
                 Some((Mask { composite: true, .. }, source)) => Some((source.width.into(), source.height.into())),
                 _ => fit::image_size(&model.entry, &asked),
             };
-            let targets = self.destination.prepare(caller, graph, existing, size, &self.images.links())?;
+            let targets = self.destination.prepare(caller, graph, existing, size, (&self.images.links(), Some(&written)))?;
             let (model, estimated_seconds) = (model.chosen(), model.estimated_seconds());
             Ok(JobPlan {
                 operation: self.operation,

@@ -146,7 +146,8 @@ impl Work for Video {
             let chosen = Chosen::choose(&self.app, conn, &caller.account, &self.request, found.images, refused).await?;
             let Chosen { model, estimated_seconds, request } = chosen;
             let ratio = request.aspect_ratio.as_deref().and_then(ratio);
-            let targets = self.destination.prepare(caller, graph, existing, ratio, &self.request.images.links())?;
+            let read = self.request.images.links();
+            let targets = self.destination.prepare(caller, graph, existing, ratio, (&read, Some(&request.prompt)))?;
             Ok(JobPlan {
                 operation: JobOperation::Generate,
                 estimated_seconds,

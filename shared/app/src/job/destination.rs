@@ -7,7 +7,7 @@
 //! store them. A start that adds nothing reads no graph.
 
 use ::canvas::geometry::fitted_as;
-use ::canvas::targets::{self, Link, Place};
+use ::canvas::targets::{self, Link, Place, Work};
 use ::canvas::{Applied, Footprint, Graph, Options};
 use db::PgConnection;
 use db::accounts::Credential;
@@ -99,27 +99,31 @@ impl Destination {
     }
 
     /// The targets of the start, with what it adds. `existing` are the nodes that exist. New ones show an image or video of `size`
-    /// pixels whole, where it is known. Nodes among `read` are connected, where the request wants it.
+    /// pixels whole, where it is known. What the job reads decides where they are, and is connected where the request wants it; it or the
+    /// prompt is what they are called after.
     pub fn prepare(
         &self,
         caller: &Credential,
         graph: Option<Graph>,
         existing: Vec<Node>,
         size: Option<(f64, f64)>,
-        read: &[Link],
+        (read, prompt): (&[Link], Option<&str>),
     ) -> Result<JobTargets> {
         let Some(mut graph) = graph else {
             return Ok(JobTargets { nodes: existing, are_new: false, addition: None });
         };
-        let links = if self.connect { read } else { &[] };
         let options = Options { agent: caller.surface.is_agent(), force: false };
         let added = match &self.targets {
             Targets::Nodes(targets) => {
+                let links = if self.connect { read } else { &[] };
                 targets::connect(&mut graph, targets, links, options).map(|applied| (existing, applied))
             }
             Targets::Place(place) => {
-                let size = size.map_or(place.kind.default_size(), |size| fitted_as(place.kind, size, &place.title()));
-                targets::add(&mut graph, place, size, links, options).map(|(ids, applied)| {
+                // A title takes room, whatever it is.
+                let title = place.title.as_deref().unwrap_or(place.kind.as_str());
+                let size = size.map_or(place.kind.default_size(), |size| fitted_as(place.kind, size, title));
+                let work = Work { read, connect: self.connect, prompt };
+                targets::add(&mut graph, place, size, work, options).map(|(ids, applied)| {
                     let nodes = ids.iter().filter_map(|id| graph.node(id).cloned()).collect();
                     (nodes, applied)
                 })

@@ -2,25 +2,29 @@
 //!
 //! An operation that places nodes covers nothing with them, and repeated it changes nothing.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use domain::graph::{Node, NodeType, Position};
 use domain::id::NodeId;
 use domain::limits::{BATCH_MOVES_MAX, COORDINATE_MAX, NODE_SIDE_MAX};
 use domain::metadata::WritableMetadata;
-use domain::operation::Arrangement;
+use domain::operation::{Alignment, Arrangement};
 
 use super::{NamedItem, OperationResult, Run, Skipped};
 use crate::batch::{Arranged, Goal};
 use crate::geometry::{HEAD, head};
 use crate::metadata::{fits, too_large};
-use crate::placement::{Block, Frame, GAP, Hint, Wish, cells};
+use crate::placement::{
+    Block, Frame, GAP, Hint, KEPT_GAP, Masonry, Moved, Style, Tile, Wish, cells, flow, masonry, order,
+};
 use crate::reference::Ref;
+use crate::svg::{text_height, title_width};
 
 /// Shorter moves of an arrangement are none: sums of decimal fractions are not exact.
 const STEP_MIN: f64 = 1e-6;
 
 const NO_ROOM: &str = "the nodes have no free place on the canvas";
+const NO_ROOM_THERE: &str = "the nodes have no room there in their Section, which cannot grow over others";
 
 /// A unit of an arrangement: a node, or a Section with its members.
 struct Item {
@@ -32,13 +36,19 @@ struct Item {
     reach: (f64, f64),
 }
 
-/// How an arrangement arranges.
-#[derive(Clone, Copy)]
-pub(super) struct Style {
-    pub(super) layout: Arrangement,
-    pub(super) gap: f64,
-    pub(super) columns: Option<usize>,
+/// Where the items of an arrangement lie in it, and the sizes that they get.
+struct Plan {
+    block: Block,
+    corners: Vec<(f64, f64)>,
+    sizes: Option<Vec<(f64, f64)>>,
 }
+
+/// How many times higher than wide a text is fitted at most.
+const FIT_RATIO_MAX: f64 = 4.0;
+/// The least and the greatest font size, in whole units, to which the font of a text is made smaller.
+const FONTS: (u32, u32) = (8, 1000);
+/// Greatest width that a Section takes on for its title, in canvas units.
+const TITLE_WIDTH_MAX: f64 = 1200.0;
 
 impl Run<'_> {
     pub(super) fn arrange(&mut self, what: &Arranged, style: Style, goal: &Goal) -> OperationResult {
@@ -53,83 +63,238 @@ impl Run<'_> {
         let slots = self.all_nodes(nodes)?;
         let named: HashSet<usize> = slots.iter().copied().collect();
         for (at, slot) in slots.iter().enumerate() {
-            if self.home(*slot).is_some_and(|section| named.contains(&section)) {
+            if self.graph.home_at(*slot).is_some_and(|section| named.contains(&section)) {
                 self.unprocessable(&format!("nodeIds[{at}]"), "belongs to a Section that is arranged, too");
+                return Err(Skipped);
+            }
+            if style.layout == Arrangement::Masonry && self.node_at(*slot).is_section() {
+                self.unprocessable(&format!("nodeIds[{at}]"), "is a Section, which a masonry does not size");
                 return Err(Skipped);
             }
         }
         let items: Vec<Item> = slots.iter().map(|slot| self.item(*slot)).collect();
-        let (block, corners) = block_of(&items, style);
+        let plan = self.plan(&items, style);
+        let block = &plan.block;
         self.count_moves(block.slots.len(), "nodeIds")?;
-        let wish = self.wish(goal, &block)?;
-        let home = self.home(slots[0]).filter(|home| slots.iter().all(|slot| self.home(*slot) == Some(*home)));
+        let wish = self.wish(goal, block)?;
+        let home = self
+            .graph
+            .home_at(slots[0])
+            .filter(|home| slots.iter().all(|slot| self.graph.home_at(*slot) == Some(*home)));
         let home = home.filter(|home| {
             let section = Frame::from_node(self.node_at(*home));
             match wish {
                 None => true,
                 Some(Wish::Near(near)) => section.contains(near),
-                Some(Wish::At(Position { x, y })) => section.contains(Frame::new(Position { x, y }, 0.0, 0.0)),
+                Some(Wish::At(at, _) | Wish::Beside(at, _) | Wish::Below(at, _)) => {
+                    section.contains(Frame::new(at, 0.0, 0.0))
+                }
             }
         });
-        let wish = wish.unwrap_or(Wish::At(corner(items.iter().map(|item| item.frame))));
+        let stays = Wish::At(corner(items.iter().map(|item| item.frame)), KEPT_GAP);
+        let wish = wish.unwrap_or(stays);
         let position = match home {
-            Some(section) => self.place_members(&block, section, Some(wish), "nodeIds")?,
-            None => self.graph.place_block(&block, wish).ok_or_else(|| self.unprocessable("nodeIds", NO_ROOM))?,
+            Some(section) => match self.graph.place_in_section(block, section, Some(wish)) {
+                Some(spot) => {
+                    if let Some(grown) = spot.section {
+                        self.grow(section, grown);
+                    }
+                    spot.position
+                }
+                // A place by coordinates would not be in the Section any more.
+                None if self.moves_along(goal, section) => self.place_in_moved(block, section, "nodeIds")?,
+                None => return Err(self.unprocessable("nodeIds", NO_ROOM_THERE)),
+            },
+            None => self.graph.place_block(block, wish).ok_or_else(|| self.unprocessable("nodeIds", NO_ROOM))?,
         };
-        self.move_items(&items, &corners, position);
+        self.move_items(&items, &plan, position);
         Ok(())
     }
 
-    /// The members of a Section stay in it. Where the whole is to be elsewhere, the Section moves with them.
+    /// Returns `true` if a goal is the same in a Section that moves.
+    fn moves_along(&self, goal: &Goal, section: usize) -> bool {
+        match goal {
+            Goal::Unset => true,
+            Goal::At(_) => false,
+            Goal::Near(near) => {
+                let near = self.graph.nodes.find(&near.id);
+                near.and_then(|near| self.graph.home_at(near)) == Some(section)
+            }
+        }
+    }
+
+    /// The members of a Section stay in it. Where the whole is to be elsewhere, or has no room, the Section moves with them.
     fn arrange_members(&mut self, section: &Ref<NodeId>, style: Style, goal: &Goal) -> OperationResult {
         let section = self.section_at("sectionId", section)?;
         let members = self.members_of(section, "sectionId")?;
-        let items: Vec<Item> = self.reading_order(members).into_iter().map(|slot| self.item(slot)).collect();
-        let (mut block, corners) = block_of(&items, style);
-        self.count_moves(block.slots.len() + 1, "sectionId")?;
-        if let Goal::Unset = goal {
-            let position = self.place_members(&block, section, None, "sectionId")?;
-            self.move_items(&items, &corners, position);
+        let items: Vec<Item> = self.in_order(members, style).into_iter().map(|slot| self.item(slot)).collect();
+        let mut plan = self.plan(&items, style);
+        self.count_moves(plan.block.slots.len() + 1, "sectionId")?;
+        if let Goal::Unset = goal
+            && let Some(spot) = self.graph.place_in_section(&plan.block, section, None)
+        {
+            if let Some(grown) = spot.section {
+                self.grow(section, grown);
+            }
+            self.move_items(&items, &plan, spot.position);
             return Ok(());
         }
+        let block = &mut plan.block;
         let node = self.node_at(section);
+        let stays = Wish::At(node.position, GAP);
         let (left, top) = (GAP, head(node));
         let size = (node.width.max(block.size.0 + 2.0 * GAP), node.height.max(top + block.size.1 + GAP));
         self.require_size("sectionId", size)?;
         block.slots.insert(section);
         block.reach = (left + block.reach.0, top + block.reach.1);
         block.size = size;
-        let wish = self.wish(goal, &block)?.expect("a goal is a wish");
-        let place = self.graph.place_block(&block, wish).ok_or_else(|| self.unprocessable("sectionId", NO_ROOM))?;
+        let wish = self.wish(goal, block)?.unwrap_or(stays);
+        let place = self.graph.place_block(block, wish).ok_or_else(|| self.unprocessable("sectionId", NO_ROOM))?;
         self.reframe(section, place, size);
-        self.move_items(&items, &corners, Position { x: place.x + left, y: place.y + top });
+        self.move_items(&items, &plan, Position { x: place.x + left, y: place.y + top });
         Ok(())
     }
 
-    /// A place for members in their Section, which grows if it must.
-    fn place_members(
-        &mut self,
-        block: &Block,
-        section: usize,
-        wish: Option<Wish>,
-        field: &str,
-    ) -> Result<Position, Skipped> {
-        let spot = self.graph.place_in_section(block, section, wish).ok_or_else(|| {
-            self.unprocessable(field, "the nodes have no room in their Section, which cannot grow over others")
-        })?;
-        if let Some(grown) = spot.section {
-            self.grow(section, grown);
-        }
-        Ok(spot.position)
+    /// A place for a block in a Section that has no room for it and moves with its members.
+    pub(super) fn place_in_moved(&mut self, block: &Block, section: usize, field: &str) -> Result<Position, Skipped> {
+        let Some(Moved { section: frame, by, position }) = self.graph.move_for(block, section) else {
+            return Err(self.unprocessable(field, NO_ROOM));
+        };
+        let members = self.graph.members_at(&self.node_at(section).id);
+        let members: Vec<usize> = members.into_iter().filter(|member| !block.slots.contains(member)).collect();
+        self.count_moves(members.len() + 1, field)?;
+        self.shift(&members, by);
+        self.grow(section, frame);
+        Ok(position)
     }
 
-    /// Sizes a Section to its members: `padding` around them, and room for its title above.
+    /// The places of items in their arrangement.
+    fn plan(&self, items: &[Item], style: Style) -> Plan {
+        let sizes: Vec<(f64, f64)> = items.iter().map(|item| item.size).collect();
+        let (cells, sizes) = match style.layout {
+            Arrangement::Masonry => {
+                let tiles: Vec<Tile<'_>> = items.iter().map(|item| self.tile(item.slots[0])).collect();
+                let Masonry { cells, sizes } = masonry(&tiles, style.gap, style.columns);
+                (cells, Some(sizes))
+            }
+            Arrangement::Flow => (flow(style, &sizes, &self.edges(items)), None),
+            Arrangement::Row | Arrangement::Column | Arrangement::Grid => (cells(style, &sizes), None),
+        };
+        let ends = cells.corners.iter().zip(items).map(|((x, y), item)| (x + item.reach.0, y + item.reach.1));
+        let reach = ends.fold((0.0, 0.0), |reach: (f64, f64), end| (reach.0.max(end.0), reach.1.max(end.1)));
+        let slots = items.iter().flat_map(|item| &item.slots).copied().collect();
+        Plan { block: Block { size: cells.size, reach, slots }, corners: cells.corners, sizes }
+    }
+
+    fn tile(&self, slot: usize) -> Tile<'_> {
+        let node = self.node_at(slot);
+        let image = node.asset.as_ref().and_then(|asset| self.graph.sources.sizes.get(asset)).copied();
+        Tile { title: &node.title, left: node.position.x, size: (node.width, node.height), image }
+    }
+
+    /// The connections between items, by their indexes.
+    fn edges(&self, items: &[Item]) -> Vec<(usize, usize)> {
+        let owners: HashMap<usize, usize> = items
+            .iter()
+            .enumerate()
+            .flat_map(|(index, item)| item.slots.iter().map(move |slot| (*slot, index)))
+            .collect();
+        let owner = |id: &NodeId| owners.get(&self.graph.nodes.find(id)?).copied();
+        let from = items.iter().enumerate().flat_map(|(index, item)| item.slots.iter().map(move |slot| (index, *slot)));
+        let links = from.flat_map(|(index, slot)| self.graph.outgoing_at(slot).map(move |link| (index, link)));
+        links.filter_map(|(index, link)| Some((index, owner(&link.to)?))).collect()
+    }
+
+    /// Members in the order in which they are arranged: reading order, or for a flow the order of creation. Columns of a masonry that
+    /// are there are read as they were filled.
+    fn in_order(&self, members: Vec<usize>, style: Style) -> Vec<usize> {
+        match style.layout {
+            Arrangement::Flow => members,
+            Arrangement::Masonry => {
+                let tiles: Vec<(Tile<'_>, f64)> =
+                    members.iter().map(|slot| (self.tile(*slot), self.node_at(*slot).position.y)).collect();
+                let filled: Vec<usize> = order(&tiles, style.gap).into_iter().map(|index| members[index]).collect();
+                let is_there = self.is_arranged(&filled, style);
+                if is_there { filled } else { self.reading_order(members, style.align) }
+            }
+            Arrangement::Row | Arrangement::Column | Arrangement::Grid => self.reading_order(members, style.align),
+        }
+    }
+
+    /// Returns `true` if nodes in this order are where and as large as their arrangement makes them.
+    fn is_arranged(&self, slots: &[usize], style: Style) -> bool {
+        let items: Vec<Item> = slots.iter().map(|slot| self.item(*slot)).collect();
+        let plan = self.plan(&items, style);
+        let from = corner(items.iter().map(|item| item.frame));
+        let sizes = plan.sizes.unwrap_or_default();
+        items.iter().zip(plan.corners.iter().zip(sizes)).all(|(item, ((x, y), size))| {
+            let (dx, dy) = (item.frame.left - from.x - x, item.frame.top - from.y - y);
+            dx.abs().max(dy.abs()) < STEP_MIN && item.size == size
+        })
+    }
+
+    /// Gives a text the height at which all of it is shown, and a smaller font where that is too high; it moves if it would cover others.
+    pub(super) fn fit_node(&mut self, node: &Ref<NodeId>) -> OperationResult {
+        let slot = self.node("nodeId", node)?;
+        let before = self.node_at(slot).clone();
+        if !before.kind.holds_text() || before.is_section() {
+            return Err(self.unprocessable("nodeId", "must name a text or sticky that is no Section"));
+        }
+        if before.content().is_none_or(|content| content.trim().is_empty()) {
+            return Err(self.unprocessable("nodeId", "must name a node that has a text"));
+        }
+        let most = (FIT_RATIO_MAX * before.width).min(NODE_SIDE_MAX);
+        let mut after = before.clone();
+        after.height = match text_height(&before, None, most) {
+            Some(height) => height,
+            None => {
+                let (font, height) = smaller_font(&before, most).unwrap_or((FONTS.0, most));
+                after.metadata.font_size = Some(font.into());
+                height
+            }
+        };
+        if before.kind == NodeType::Sticky && before.metadata.font_size.is_none() {
+            // A note in a font that follows its size stays about square.
+            after.height = after.height.max(before.width.min(NodeType::Sticky.default_size().1));
+        }
+        if !fits(&after.metadata) {
+            return Err(self.invalid("nodeId", too_large()));
+        }
+        if (after.height, &after.metadata) == (before.height, &before.metadata) {
+            return Ok(());
+        }
+        let block = Block { size: (after.width, after.height), reach: (0.0, 0.0), slots: [slot].into() };
+        let wish = Wish::At(before.position, 0.0);
+        let home = self.graph.home_at(slot).filter(|home| {
+            let section = Frame::from_node(self.node_at(*home));
+            section.contains(Frame::new(before.position, 0.0, 0.0))
+        });
+        after.position = match home {
+            None => self.graph.place_block(&block, wish).ok_or_else(|| self.unprocessable("nodeId", NO_ROOM))?,
+            Some(section) => match self.graph.place_in_section(&block, section, Some(wish)) {
+                Some(spot) => {
+                    if let Some(grown) = spot.section {
+                        self.grow(section, grown);
+                    }
+                    spot.position
+                }
+                None if self.node_at(section).agent_owned => self.place_in_moved(&block, section, "nodeId")?,
+                None => self.graph.place_block(&block, wish).ok_or_else(|| self.unprocessable("nodeId", NO_ROOM))?,
+            },
+        };
+        self.replace_node(slot, before, after);
+        Ok(())
+    }
+
+    /// Sizes a Section to its members: `padding` around them, and room for its title above and beside it.
     pub(super) fn fit_section(&mut self, section: &Ref<NodeId>, padding: f64) -> OperationResult {
         let section = self.section_at("nodeId", section)?;
         let members = self.members_of(section, "nodeId")?;
         let content = self.bounds(&members);
-        let frame = around(content, padding, head(self.node_at(section)));
-        let size = (frame.right - frame.left, frame.bottom - frame.top);
+        let node = self.node_at(section);
+        let frame = around(content, padding, head(node));
+        let (width, height) = (frame.right - frame.left, frame.bottom - frame.top);
+        let size = (width.max(title_width(&Node { height, ..node.clone() }).min(TITLE_WIDTH_MAX)), height);
         self.require_size("nodeId", size)?;
         self.reframe(section, Position { x: frame.left, y: frame.top }, size);
         Ok(())
@@ -138,6 +303,7 @@ impl Run<'_> {
     /// A Section around nodes, which become its members; it takes them along to a free place if it would cover others.
     pub(super) fn create_section(
         &mut self,
+        client_id: Option<&str>,
         title: &str,
         nodes: &[Ref<NodeId>],
         goal: &Goal,
@@ -152,7 +318,7 @@ impl Run<'_> {
         if self.violations() > violations {
             return Err(Skipped);
         }
-        let mut block = Block { size: NodeType::Sticky.default_size(), reach: (0.0, 0.0), slots: HashSet::new() };
+        let mut block = Block { size: self.section_size(client_id), reach: (0.0, 0.0), slots: HashSet::new() };
         let mut from = None;
         if !slots.is_empty() {
             let frame = around(self.bounds(&slots), GAP, HEAD);
@@ -162,7 +328,7 @@ impl Run<'_> {
             self.require_size("nodeIds", block.size)?;
             from = Some(Position { x: frame.left, y: frame.top });
         }
-        let place = match self.wish(goal, &block)?.or(from.map(Wish::At)) {
+        let place = match self.wish(goal, &block)?.or(from.map(|from| Wish::At(from, KEPT_GAP))) {
             Some(wish) => self.graph.place_block(&block, wish).ok_or_else(|| self.unprocessable("nodeIds", NO_ROOM))?,
             None => self.graph.spot(block.size, Hint::default()).position,
         };
@@ -246,12 +412,6 @@ impl Run<'_> {
         }
     }
 
-    /// The slot of the Section that a node belongs to.
-    fn home(&self, slot: usize) -> Option<usize> {
-        let section = self.node_at(slot).section_id()?;
-        self.graph.nodes.find(&NodeId::from_stored(section.to_owned()))
-    }
-
     fn item(&self, slot: usize) -> Item {
         let node = self.node_at(slot);
         let mut slots = vec![slot];
@@ -279,13 +439,20 @@ impl Run<'_> {
     }
 
     /// Nodes from top to bottom, those of a row from left to right. A node is in the row of the first node whose middle
-    /// is below its top.
-    fn reading_order(&self, mut slots: Vec<usize>) -> Vec<usize> {
-        let frame = |slot: &usize| Frame::from_node(self.node_at(*slot));
+    /// is below its top. Nodes that are aligned at the end are read in the same way from the bottom.
+    fn reading_order(&self, mut slots: Vec<usize>, align: Alignment) -> Vec<usize> {
+        let frame = |slot: &usize| {
+            let frame = Frame::from_node(self.node_at(*slot));
+            match align {
+                Alignment::End => Frame { top: -frame.bottom, bottom: -frame.top, ..frame },
+                Alignment::Start | Alignment::Center => frame,
+            }
+        };
         let by = |slots: &mut [usize], edge: fn(Frame) -> f64| {
             slots.sort_by(|a, b| edge(frame(a)).total_cmp(&edge(frame(b))));
         };
         by(&mut slots, |frame| frame.top);
+        let mut rows: Vec<Vec<usize>> = Vec::new();
         let mut rest = slots.as_mut_slice();
         while let Some(first) = rest.first() {
             let first = frame(first);
@@ -293,16 +460,20 @@ impl Run<'_> {
             let count = rest.partition_point(|slot| frame(slot).top < middle);
             let (row, below) = std::mem::take(&mut rest).split_at_mut(count);
             by(row, |frame| frame.left);
+            rows.push(row.to_vec());
             rest = below;
         }
-        slots
+        if align == Alignment::End {
+            rows.reverse();
+        }
+        rows.concat()
     }
 
     /// Where the operation is to put a block.
     fn wish(&mut self, goal: &Goal, block: &Block) -> Result<Option<Wish>, Skipped> {
         match goal {
             Goal::Unset => Ok(None),
-            Goal::At(position) => Ok(Some(Wish::At(*position))),
+            Goal::At(position) => Ok(Some(Wish::At(*position, 0.0))),
             Goal::Near(near) => {
                 let near = self.node("near", near)?;
                 if block.slots.contains(&near) {
@@ -334,15 +505,21 @@ impl Run<'_> {
         }
     }
 
-    /// Moves the items of a block that is placed at `position` into its cells.
-    fn move_items(&mut self, items: &[Item], corners: &[(f64, f64)], position: Position) {
-        for (item, (left, top)) in items.iter().zip(corners) {
+    /// Moves the items of a block that is placed at `position` into their places, and gives them their sizes.
+    fn move_items(&mut self, items: &[Item], plan: &Plan, position: Position) {
+        for (index, (item, (left, top))) in items.iter().zip(&plan.corners).enumerate() {
             let corner = Position { x: position.x + left, y: position.y + top };
             let by = (corner.x - item.frame.left, corner.y - item.frame.top);
-            match item.slots.as_slice() {
-                _ if by.0.abs().max(by.1.abs()) < STEP_MIN => {}
-                [slot] => self.set_position(*slot, corner),
-                slots => self.shift(slots, by),
+            let stays = by.0.abs().max(by.1.abs()) < STEP_MIN;
+            match (plan.sizes.as_ref().map(|sizes| sizes[index]), item.slots.as_slice()) {
+                (Some((width, height)), [slot]) => {
+                    let before = self.node_at(*slot).clone();
+                    let position = if stays { before.position } else { corner };
+                    self.replace_node(*slot, before.clone(), Node { position, width, height, ..before });
+                }
+                _ if stays => {}
+                (_, [slot]) => self.set_position(*slot, corner),
+                (_, slots) => self.shift(slots, by),
             }
         }
     }
@@ -389,12 +566,16 @@ fn corner(frames: impl Iterator<Item = Frame>) -> Position {
     Position { x: bounds.left, y: bounds.top }
 }
 
-/// The block of arranged items, and their corners in it.
-fn block_of(items: &[Item], Style { layout, gap, columns }: Style) -> (Block, Vec<(f64, f64)>) {
-    let sizes: Vec<(f64, f64)> = items.iter().map(|item| item.size).collect();
-    let cells = cells(layout, &sizes, gap, columns);
-    let ends = cells.corners.iter().zip(items).map(|((x, y), item)| (x + item.reach.0, y + item.reach.1));
-    let reach = ends.fold((0.0, 0.0), |reach: (f64, f64), end| (reach.0.max(end.0), reach.1.max(end.1)));
-    let slots = items.iter().flat_map(|item| &item.slots).copied().collect();
-    (Block { size: cells.size, reach, slots }, cells.corners)
+/// The largest of the smaller fonts at which a text is at most so high, and its height then.
+fn smaller_font(node: &Node, most: f64) -> Option<(u32, f64)> {
+    let (mut fits, mut is_too_large) = (FONTS.0, FONTS.1);
+    let mut height = text_height(node, Some(fits.into()), most)?;
+    while is_too_large - fits > 1 {
+        let middle = fits.midpoint(is_too_large);
+        match text_height(node, Some(middle.into()), most) {
+            Some(found) => (fits, height) = (middle, found),
+            None => is_too_large = middle,
+        }
+    }
+    Some((fits, height))
 }

@@ -5,6 +5,7 @@
 //! the rest still runs, so that one response lists every violation. An operation that depends on a skipped one is
 //! skipped without a violation of its own. If there is a violation, the journal rolls every change back at the end.
 
+mod blocks;
 mod connections;
 mod layout;
 mod nodes;
@@ -22,7 +23,7 @@ use crate::batch::{Batch, Step};
 use crate::graph::Graph;
 use crate::journal::Journal;
 use crate::reference::Ref;
-use layout::Style;
+use blocks::Blocks;
 
 pub use report::{Applied, Touched};
 
@@ -49,7 +50,7 @@ pub enum Refused {
 
 /// Applies a batch. If it is rejected, the graph is unchanged.
 pub fn apply(graph: &mut Graph, batch: &Batch, options: Options) -> Result<Applied, Refused> {
-    let mut run = Run::new(graph, options);
+    let mut run = Run::new(graph, batch, options);
     for (at, step) in batch.steps.iter().enumerate() {
         run.at = at;
         // A violation is recorded where it is found.
@@ -77,6 +78,8 @@ struct Run<'a> {
     journal: Journal,
     options: Options,
     at: usize,
+    /// Nodes that are placed as one.
+    blocks: Blocks<'a>,
     made: HashMap<&'a str, NamedItem>,
     /// Slots of what the batch deleted.
     deleted_nodes: HashMap<NodeId, usize>,
@@ -95,12 +98,13 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(graph: &'a mut Graph, options: Options) -> Self {
+    fn new(graph: &'a mut Graph, batch: &'a Batch, options: Options) -> Self {
         Self {
             journal: Journal::default(),
             graph,
             options,
             at: 0,
+            blocks: Blocks::new(batch),
             made: HashMap::new(),
             deleted_nodes: HashMap::new(),
             deleted_connections: HashMap::new(),
@@ -117,7 +121,7 @@ impl<'a> Run<'a> {
     fn step(&mut self, step: &'a Step) -> OperationResult {
         match step {
             Step::CreateNode { client_id, draft } => {
-                let made = self.create_node(draft);
+                let made = self.create_node(draft, client_id.as_deref());
                 self.name(client_id.as_deref(), made)
             }
             Step::DuplicateNode { node, client_id, position } => {
@@ -135,12 +139,11 @@ impl<'a> Run<'a> {
             Step::UpdateConnection { connection, purpose, role } => self.update_connection(connection, *purpose, *role),
             Step::DeleteConnection { connection } => self.delete_connection(connection),
             Step::RestoreConnection { connection } => self.restore_connection(connection),
-            Step::Arrange { what, layout, gap, columns, goal } => {
-                self.arrange(what, Style { layout: *layout, gap: *gap, columns: *columns }, goal)
-            }
+            Step::Arrange { what, style, goal } => self.arrange(what, *style, goal),
+            Step::FitNode { node } => self.fit_node(node),
             Step::FitSection { section, padding } => self.fit_section(section, *padding),
             Step::CreateSection { client_id, title, nodes, goal } => {
-                let made = self.create_section(title, nodes, goal);
+                let made = self.create_section(client_id.as_deref(), title, nodes, goal);
                 self.name(client_id.as_deref(), made)
             }
             Step::RenameCanvas { title } => {

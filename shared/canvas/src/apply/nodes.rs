@@ -1,5 +1,7 @@
 //! Operations on nodes.
 
+use std::collections::HashSet;
+
 use domain::graph::{Node, NodeType, Position};
 use domain::id::{AssetRef, NodeId};
 use domain::limits::{BATCH_REGROUPED_MAX, NODE_SIDE_MAX};
@@ -7,21 +9,34 @@ use domain::metadata::ServerMetadata;
 use domain::stored::Stored;
 
 use super::{NamedItem, OperationResult, Run, Skipped};
-use crate::batch::{Draft, Given, Patch};
+use crate::batch::{Draft, Patch};
 use crate::geometry::{fitted_as, height_for};
 use crate::graph::AssetImage;
 use crate::metadata::{Home, MetadataPatch, SECTION_IN_SECTION, fits, too_large};
-use crate::placement::{Frame, Hint, NO_ROOM};
+use crate::placement::{Block, Frame, Hint};
 use crate::reference::Ref;
+use crate::svg::{self, cuts_text};
+
+/// Most height that a new node takes on for its text, in canvas units.
+const TEXT_HEIGHT_MAX: f64 = 800.0;
+/// The same for a sticky note.
+const STICKY_HEIGHT_MAX: f64 = 480.0;
 
 impl Run<'_> {
-    pub(super) fn create_node(&mut self, draft: &Draft) -> Result<(NamedItem, String), Skipped> {
+    pub(super) fn create_node(
+        &mut self,
+        draft: &Draft,
+        client_id: Option<&str>,
+    ) -> Result<(NamedItem, String), Skipped> {
         let section = self.section(draft.section_field, &draft.metadata);
         let near = draft.near.as_ref().map(|near| self.node("near", near)).transpose();
         let image = self.image(draft);
         let (section, near, image) = (section?, near?, image?);
         let given = &draft.given;
-        let (width, height) = self.size(draft, image.as_ref())?;
+        let (width, height) = self.placed_size().unwrap_or_else(|| self.draft_size(draft, client_id));
+        if draft.height.is_none() && image.is_some() {
+            self.require_height(height, "node.width")?;
+        }
         let mut node = Node {
             id: given.id.clone().unwrap_or_else(NodeId::generate),
             kind: draft.kind,
@@ -40,7 +55,11 @@ impl Run<'_> {
             return Err(self.invalid("node.metadata", too_large()));
         }
         if draft.position.is_none() {
-            node.position = self.place((width, height), near, section.as_ref(), given)?;
+            let section = section.as_ref().and_then(|section| self.graph.nodes.find(section));
+            node.position = match self.place_in_block(draft, (width, height), section)? {
+                Some(position) => position,
+                None => self.place((width, height), near, section, draft)?,
+            };
         }
         Ok(self.add_node(node))
     }
@@ -54,24 +73,20 @@ impl Run<'_> {
         }
     }
 
-    /// A free place for a new node (`docs/reference/operations.md#placement`). A Section without room for it grows.
+    /// A free place for a new node (`docs/reference/operations.md#placement`). A Section without room for it grows, or moves.
     fn place(
         &mut self,
         size: (f64, f64),
         near: Option<usize>,
-        section: Option<&NodeId>,
-        given: &Given,
+        section: Option<usize>,
+        draft: &Draft,
     ) -> Result<Position, Skipped> {
-        let section = section.and_then(|section| self.graph.nodes.find(section));
-        let spot = self.graph.spot(size, Hint { near, section, at: given.at });
-        if let Some(slot) = section {
-            if let Some(frame) = spot.section {
-                self.grow(slot, frame);
-            } else if given.contained
-                && !Frame::from_node(self.node_at(slot)).contains(Frame::new(spot.position, size.0, size.1))
-            {
-                return Err(self.unprocessable("sectionId", NO_ROOM));
-            }
+        let spot = self.graph.spot(size, Hint { near, section, at: None });
+        let Some(section) = section else { return Ok(spot.position) };
+        if let Some(frame) = spot.section {
+            self.grow(section, frame);
+        } else if !Frame::from_node(self.node_at(section)).contains(Frame::new(spot.position, size.0, size.1)) {
+            return self.place_without_room(&Block { size, reach: (0.0, 0.0), slots: HashSet::new() }, section, draft);
         }
         Ok(spot.position)
     }
@@ -267,14 +282,20 @@ impl Run<'_> {
         }
     }
 
-    /// Width and height of a new node. Without a height, it shows its image whole.
-    fn size(&mut self, draft: &Draft, image: Option<&AssetImage>) -> Result<(f64, f64), Skipped> {
-        match (draft.width, draft.height, image.and_then(|image| image.size)) {
-            (None, None, Some(size)) => Ok(fitted_as(draft.kind, size, &draft.title)),
-            (Some(width), None, Some(size)) => Ok((width, self.height_for(size, &draft.title, width, "node.width")?)),
+    /// Width and height of a new node. Without a height, it shows its image whole, or all its text.
+    pub(super) fn draft_size(&self, draft: &Draft, client_id: Option<&str>) -> (f64, f64) {
+        let image = draft.asset.as_ref().and_then(|asset| self.graph.sources.assets.get(asset)?.size);
+        match (draft.width, draft.height, image) {
+            (None, None, Some(size)) => fitted_as(draft.kind, size, &draft.title),
+            (Some(width), None, Some(size)) => (width, height_for(size, &draft.title, width)),
             (width, height, _) => {
-                let default = draft.kind.default_size();
-                Ok((width.unwrap_or(default.0), height.unwrap_or(default.1)))
+                let is_section = draft.metadata.makes_section();
+                let default = if is_section { self.section_size(client_id) } else { draft.kind.default_size() };
+                let size = (width.unwrap_or(default.0), height.unwrap_or(default.1));
+                match height {
+                    None if draft.kind.holds_text() && !is_section => (size.0, text_height(draft, size)),
+                    _ => size,
+                }
             }
         }
     }
@@ -288,11 +309,42 @@ impl Run<'_> {
     /// The height at which a node of this width shows an image whole.
     fn height_for(&mut self, image: (f64, f64), title: &str, width: f64, field: &str) -> Result<f64, Skipped> {
         let height = height_for(image, title, width);
+        self.require_height(height, field)?;
+        Ok(height)
+    }
+
+    fn require_height(&mut self, height: f64, field: &str) -> OperationResult {
         match height > NODE_SIDE_MAX {
             true => {
                 Err(self.unprocessable(field, format!("needs a height of more than {NODE_SIDE_MAX} for the image")))
             }
-            false => Ok(height),
+            false => Ok(()),
         }
     }
+}
+
+/// The height of a new text or sticky without one: as high as its text needs, its default at least.
+fn text_height(draft: &Draft, (width, height): (f64, f64)) -> f64 {
+    if draft.metadata.has_no_text() {
+        return height;
+    }
+    let mut node = Node {
+        id: NodeId::from_stored(String::new()),
+        kind: draft.kind,
+        title: draft.title.clone(),
+        position: Position { x: 0.0, y: 0.0 },
+        width,
+        height,
+        agent_owned: false,
+        metadata: Stored::default(),
+        server: Stored::default(),
+        asset: None,
+        active_job: None,
+    };
+    draft.metadata.merge_into(&mut node, None);
+    if !cuts_text(&node) {
+        return height;
+    }
+    let most = if draft.kind == NodeType::Sticky { STICKY_HEIGHT_MAX } else { TEXT_HEIGHT_MAX };
+    svg::text_height(&node, None, most).unwrap_or(most).max(height)
 }

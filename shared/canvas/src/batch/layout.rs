@@ -5,9 +5,10 @@ use std::collections::HashSet;
 use domain::graph::Position;
 use domain::id::NodeId;
 use domain::limits::{ARRANGED_MAX, GAP_MAX};
-use domain::operation::Arrangement;
+use domain::operation::{Alignment, Arrangement, Direction};
 
 use super::{Arranged, Check, Goal};
+use crate::placement::Style;
 use crate::reference::Ref;
 
 impl Check {
@@ -55,14 +56,35 @@ impl Check {
         }
     }
 
-    pub(super) fn columns(&mut self, layout: Arrangement, columns: Option<u32>) -> Option<usize> {
-        let columns = usize::try_from(columns?).unwrap_or(usize::MAX);
-        if layout != Arrangement::Grid {
-            self.refuse("columns", "must be omitted unless the layout is `grid`");
-        } else if !(1..=ARRANGED_MAX).contains(&columns) {
+    pub(super) fn style(
+        &mut self,
+        layout: Arrangement,
+        gap: f64,
+        columns: Option<u32>,
+        align: Option<Alignment>,
+        direction: Option<Direction>,
+    ) -> Style {
+        use Arrangement::{Column, Flow, Grid, Masonry, Row};
+        self.distance("gap", gap);
+        let columns = columns.map(|columns| usize::try_from(columns).unwrap_or(usize::MAX));
+        if columns.is_some() && !matches!(layout, Grid | Masonry) {
+            self.refuse("columns", "must be omitted unless the layout is `grid` or `masonry`");
+        } else if columns.is_some_and(|columns| !(1..=ARRANGED_MAX).contains(&columns)) {
             self.refuse("columns", format!("must be an integer from 1 to {ARRANGED_MAX}"));
         }
-        Some(columns)
+        if align.is_some() && !matches!(layout, Row | Column | Grid) {
+            self.refuse("align", "must be omitted unless the layout is `row`, `column` or `grid`");
+        }
+        if direction.is_some() && layout != Flow {
+            self.refuse("direction", "must be omitted unless the layout is `flow`");
+        }
+        let default = Style::new(layout, gap);
+        Style {
+            columns,
+            align: align.unwrap_or(default.align),
+            direction: direction.unwrap_or(default.direction),
+            ..default
+        }
     }
 
     pub(super) fn goal(&mut self, near: Option<String>, x: Option<f64>, y: Option<f64>) -> Option<Goal> {
@@ -140,6 +162,14 @@ mod tests {
             (arrange(json!({"nodeIds": null, "sectionId": "node:s"})), &[]),
             (arrange(json!({"layout": "row", "columns": 2})), &["columns"]),
             (arrange(json!({"layout": "column", "columns": 2})), &["columns"]),
+            (arrange(json!({"layout": "flow", "columns": 2})), &["columns"]),
+            (arrange(json!({"layout": "masonry", "columns": 2})), &[]),
+            (arrange(json!({"layout": "flow", "direction": "down"})), &[]),
+            (arrange(json!({"layout": "row", "direction": "right"})), &["direction"]),
+            (arrange(json!({"layout": "masonry", "direction": "down"})), &["direction"]),
+            (arrange(json!({"align": "end"})), &[]),
+            (arrange(json!({"layout": "flow", "align": "start"})), &["align"]),
+            (arrange(json!({"layout": "masonry", "align": "center"})), &["align"]),
             (arrange(json!({"x": 1})), &["y"]),
             (arrange(json!({"y": 1})), &["x"]),
             (arrange(json!({"x": 1, "y": 1, "near": "c"})), &["near"]),

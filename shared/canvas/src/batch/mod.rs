@@ -18,12 +18,24 @@ use serde_json::{Map, Value};
 
 use crate::graph::Graph;
 use crate::metadata::{Home, MetadataPatch, SECTION_IN_SECTION, is_text};
+use crate::placement::Style;
 use crate::reference::Ref;
 
 /// Operations that can be applied to a graph, in order.
 #[derive(Clone, Debug)]
 pub struct Batch {
     pub(crate) steps: Vec<Step>,
+    /// Where the new nodes without a place go, if they are the targets of work.
+    pub(crate) aim: Option<Aim>,
+}
+
+/// Where the targets of work go.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Aim {
+    /// Where the first one is wanted.
+    pub(crate) at: Option<Position>,
+    /// What the work reads, or otherwise the node that they are to be near.
+    pub(crate) sources: Vec<NodeId>,
 }
 
 impl Batch {
@@ -43,7 +55,11 @@ impl Batch {
             check.at = at;
             steps.extend(check.step(operation));
         }
-        if check.violations.is_empty() { Ok(Self { steps }) } else { Err(check.violations) }
+        if check.violations.is_empty() { Ok(Self::of(steps)) } else { Err(check.violations) }
+    }
+
+    pub(crate) fn of(steps: Vec<Step>) -> Self {
+        Self { steps, aim: None }
     }
 
     pub fn operation_count(&self) -> usize {
@@ -71,10 +87,22 @@ impl Batch {
 
     /// The images whose ratio it may need, because it sets the width of a node and not its height.
     pub fn sizing_images<'a>(&self, graph: &'a Graph) -> HashSet<&'a AssetHandle> {
-        let sets_width = |step: &Step| matches!(step, Step::UpdateNode { patch, .. } if patch.follows_image());
+        let sets_width = |step: &Step| match step {
+            Step::UpdateNode { patch, .. } => patch.follows_image(),
+            Step::Arrange { style, .. } => style.layout == Arrangement::Masonry,
+            _ => false,
+        };
         if !self.steps.iter().any(sets_width) {
             return HashSet::new();
         }
+        let arranged = self.steps.iter().filter(|step| sets_width(step)).flat_map(|step| match step {
+            Step::Arrange { what: Arranged::Nodes(nodes), .. } => {
+                nodes.iter().filter_map(|node| graph.node(&node.id)).collect::<Vec<_>>()
+            }
+            Step::Arrange { what: Arranged::Section(section), .. } => graph.members(&section.id).collect(),
+            _ => Vec::new(),
+        });
+        let arranged = arranged.filter_map(|node| node.asset.as_ref());
         // A `clientId` may name a copy.
         let named = self.steps.iter().filter_map(|step| match step {
             Step::UpdateNode { node, .. } | Step::DuplicateNode { node, .. } | Step::RestoreNode { node } => {
@@ -82,7 +110,7 @@ impl Batch {
             }
             _ => None,
         });
-        named.filter_map(|id| graph.present_or_deleted(id)?.asset.as_ref()).collect()
+        named.filter_map(|id| graph.present_or_deleted(id)?.asset.as_ref()).chain(arranged).collect()
     }
 
     /// The assets that it makes nodes show, as the request names them.
@@ -142,10 +170,11 @@ pub(crate) enum Step {
     },
     Arrange {
         what: Arranged,
-        layout: Arrangement,
-        gap: f64,
-        columns: Option<usize>,
+        style: Style,
         goal: Goal,
+    },
+    FitNode {
+        node: Ref<NodeId>,
     },
     FitSection {
         section: Ref<NodeId>,
@@ -198,13 +227,18 @@ pub(crate) struct Draft {
     pub(crate) given: Given,
 }
 
+impl Draft {
+    /// Returns `true` if nothing says where it is but its Section.
+    pub(crate) fn is_bare(&self) -> bool {
+        self.position.is_none() && self.near.is_none()
+    }
+}
+
 /// Values that the service itself sets on a node that it creates. None of them comes from a request's operations.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Given {
     /// Its id, if others must name it before it is created.
     pub(crate) id: Option<NodeId>,
-    /// Where it is wanted. Without a position it goes to the nearest free place.
-    pub(crate) at: Option<Position>,
     /// `true` if it must lie within its Section.
     pub(crate) contained: bool,
     pub(crate) server: ServerMetadata,
@@ -287,13 +321,13 @@ impl Check {
             Operation::ConnectionRestore { connection_id } => {
                 Some(Step::RestoreConnection { connection: self.reference("connectionId", &connection_id)? })
             }
-            Operation::LayoutArrange { node_ids, section_id, layout, gap, columns, near, x, y } => {
+            Operation::LayoutArrange { node_ids, section_id, layout, gap, columns, align, direction, near, x, y } => {
                 let what = self.arranged(node_ids, section_id);
-                self.distance("gap", gap);
-                let columns = self.columns(layout, columns);
+                let style = self.style(layout, gap, columns, align, direction);
                 let goal = self.goal(near, x, y);
-                Some(Step::Arrange { what: what?, layout, gap, columns, goal: goal? })
+                Some(Step::Arrange { what: what?, style, goal: goal? })
             }
+            Operation::NodeFit { node_id } => Some(Step::FitNode { node: self.reference("nodeId", &node_id)? }),
             Operation::SectionFit { node_id, padding } => {
                 let section = self.reference("nodeId", &node_id);
                 self.distance("padding", padding);

@@ -175,6 +175,7 @@ mod tests {
         let (mut nodes, _) = walled();
         for node in nodes.iter_mut().filter(|node| frames.contains(&node.id.as_str())) {
             *node = sized(at(section(node.id.as_str()), node.position.x, node.position.y), node.width, node.height);
+            node.title = String::new();
         }
         assert_eq!(found(nodes, connections, &StoredAssets::new()), []);
     }

@@ -12,6 +12,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use domain::canvas::ConcurrentChanges;
 use domain::graph::{Connection, Node, Purpose};
 use domain::id::{ConnectionId, NodeId};
+use domain::operation::Arrangement;
 
 use crate::batch::{Arranged, Batch, Goal, Step};
 use crate::graph::Graph;
@@ -127,12 +128,20 @@ impl<'a> Walk<'a> {
                     self.section_of(node.as_ref());
                 }
             }
-            Step::Arrange { what, goal, .. } => {
-                match what {
-                    Arranged::Nodes(nodes) => nodes.iter().for_each(|node| self.group(node)),
-                    Arranged::Section(section) => self.group(section),
+            Step::Arrange { what, goal, style } => {
+                let named: &[Ref<NodeId>] = match what {
+                    Arranged::Nodes(nodes) => nodes,
+                    Arranged::Section(section) => std::slice::from_ref(section),
+                };
+                named.iter().for_each(|node| self.group(node));
+                if style.layout == Arrangement::Flow {
+                    self.links_of(named);
                 }
                 self.goal(goal);
+            }
+            Step::FitNode { node } => {
+                let node = self.node(node);
+                self.section_of(node.as_ref());
             }
             Step::FitSection { section, .. } => self.group(section),
             Step::CreateSection { client_id, nodes, goal, .. } => {
@@ -206,6 +215,14 @@ impl<'a> Walk<'a> {
         if let Some(graph) = self.graph.filter(|graph| graph.node(&node).is_some_and(Node::is_section)) {
             self.footprint.nodes.extend(graph.members(&node).map(|member| member.id.clone()));
             self.footprint.sections.insert(node);
+        }
+    }
+
+    /// Adds the connections out of nodes that are arranged along them, and of those that they take along.
+    fn links_of(&mut self, nodes: &[Ref<NodeId>]) {
+        for Ref { id, .. } in nodes {
+            let members = self.graph.into_iter().flat_map(|graph| graph.members(id)).map(|member| member.id.clone());
+            self.footprint.links.extend(members.chain([id.clone()]).map(|node| (Some(node), None)));
         }
     }
 

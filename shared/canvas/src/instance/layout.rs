@@ -1,6 +1,6 @@
 //! Positions of an instance's nodes, read from left to right: inputs, steps, outputs.
 //!
-//! Inputs are in columns of at most [`ROWS`] to the left of the sticky note. Outputs are to its right; an output that
+//! Inputs are in columns of at most four to the left of the sticky note. Outputs are to its right; an output that
 //! uses earlier outputs is one column further than these, so that a chain reads in order. All columns are centered on
 //! one line.
 
@@ -9,12 +9,8 @@ use domain::recipe::{Definition, Input};
 
 use super::Filling;
 use crate::geometry::fitted_within;
-use crate::placement::Frame;
+use crate::placement::{Frame, LAYER_GAP, columns_of};
 
-/// Most nodes in a column.
-pub const ROWS: usize = 4;
-/// Distance between columns, in canvas units: room for the curves of connections and their arrowheads.
-pub const COLUMN_GAP: f64 = 120.0;
 /// Distance between the nodes of a column, in canvas units.
 pub const ROW_GAP: f64 = 48.0;
 /// Width of the sticky note, in canvas units.
@@ -51,12 +47,12 @@ impl Layout {
             definition.inputs.iter().zip(images).map(|(input, image)| port_size(input, image)).collect();
         let outputs: Vec<Size> = definition.outputs.iter().map(|output| result_size(output.kind.node_type())).collect();
         let mut columns: Vec<Vec<Cell>> =
-            columns_of(0..inputs.len()).map(|column| cells(column, Cell::Input)).collect();
+            columns_of(0..inputs.len()).into_iter().map(|column| cells(column, Cell::Input)).collect();
         columns.push(vec![Cell::Instance]);
         let depths = definition.depths();
         for depth in 0..=depths.iter().copied().max().unwrap_or(0) {
             let at_depth = (0..outputs.len()).filter(|index| depths[*index] == depth);
-            columns.extend(columns_of(at_depth).map(|column| cells(column, Cell::Output)));
+            columns.extend(columns_of(at_depth).into_iter().map(|column| cells(column, Cell::Output)));
         }
         let instance = Size { width: INSTANCE_WIDTH, height: instance_height(definition) };
         let size = |cell: &Cell| match cell {
@@ -78,7 +74,7 @@ impl Layout {
             height,
         };
         for column in &columns {
-            let x = if layout.width > 0.0 { layout.width + COLUMN_GAP } else { 0.0 };
+            let x = if layout.width > 0.0 { layout.width + LAYER_GAP } else { 0.0 };
             let mut y = ((height - height_of(column)) / 2.0).floor();
             for cell in column {
                 let Size { width, height } = size(cell);
@@ -130,14 +126,6 @@ fn result_size(kind: NodeType) -> Size {
 
 fn instance_height(definition: &Definition) -> f64 {
     (INSTANCE_HEIGHT + 2.0 * LINE * definition.outputs.len() as f64).floor()
-}
-
-/// Columns of about equal height with at most [`ROWS`] each.
-fn columns_of(indexes: impl IntoIterator<Item = usize>) -> impl Iterator<Item = Vec<usize>> {
-    let indexes: Vec<usize> = indexes.into_iter().collect();
-    let columns = indexes.len().div_ceil(ROWS).max(1);
-    let rows = indexes.len().div_ceil(columns).max(1);
-    indexes.chunks(rows).map(<[usize]>::to_vec).collect::<Vec<_>>().into_iter()
 }
 
 fn cells(indexes: Vec<usize>, cell: impl Fn(usize) -> Cell) -> Vec<Cell> {

@@ -102,7 +102,7 @@ pub fn place(graph: &mut Graph, instance: &Instance<'_>, options: Options) -> Re
     }
     steps.extend(inputs.iter().map(|port| connect(port, heart)));
     steps.extend(outputs.iter().map(|result| connect(heart, result)));
-    apply(graph, &Batch { steps }, options)
+    apply(graph, &Batch::of(steps), options)
 }
 
 /// A free spot for the whole. A Section that must grow for it does so in `steps`.

@@ -4,9 +4,9 @@ use domain::recipe::{Category, InputKind, OutputKind};
 use domain::review::{Origin, StoredAsset, StoredAssets};
 use proptest::prelude::*;
 
-use super::layout::ROWS;
 use super::*;
 use crate::fixture::{AGENT, agents, asset, at, graph, id, image, member, section, text};
+use crate::placement::LAYER_GAP;
 use crate::{is_blocked, validate};
 
 fn input(key: &str, kind: InputKind) -> Input {
@@ -238,9 +238,9 @@ fn a_filled_port_shows_its_image_whole_and_an_empty_one_is_a_square() {
 #[test]
 fn a_chain_of_outputs_reads_from_left_to_right() {
     let layout = Layout::new(&chain(), &[]);
-    assert!(layout.inputs.iter().all(|input| input.right + layout::COLUMN_GAP <= layout.instance.left));
-    assert!(layout.instance.right + layout::COLUMN_GAP <= layout.outputs[0].left);
-    assert!(layout.outputs[0].right + layout::COLUMN_GAP <= layout.outputs[1].left);
+    assert!(layout.inputs.iter().all(|input| input.right + LAYER_GAP <= layout.instance.left));
+    assert!(layout.instance.right + LAYER_GAP <= layout.outputs[0].left);
+    assert!(layout.outputs[0].right + LAYER_GAP <= layout.outputs[1].left);
     assert_eq!(layout.inputs[0].left, layout.inputs[1].left, "inputs stand above each other");
     assert!(layout.inputs[0].bottom < layout.inputs[1].top, "in their order");
 }
@@ -334,6 +334,6 @@ proptest! {
             }
         }
         let columns = layout.inputs.iter().map(|frame| frame.left.to_bits()).collect::<std::collections::HashSet<_>>();
-        prop_assert_eq!(columns.len(), definition.inputs.len().div_ceil(ROWS));
+        prop_assert_eq!(columns.len(), definition.inputs.len().div_ceil(4));
     }
 }

@@ -3,21 +3,28 @@
 
 mod block;
 mod cells;
+mod flow;
 mod index;
 mod location;
+mod masonry;
+mod results;
 mod spot;
 
 use domain::graph::{Node, Position};
 use domain::limits::COORDINATE_MAX;
 
-pub(crate) use block::{Block, Wish};
-pub(crate) use cells::cells;
+pub(crate) use block::{Block, Moved, Wish};
+pub(crate) use cells::{Cells, Style, block_cells, cells, columns_of};
 /// Distance between the content and what is placed next to it, in canvas units.
 pub use domain::operation::GAP;
+pub(crate) use flow::{LAYER_GAP, flow};
 pub(crate) use index::Index;
 pub use location::Location;
+pub(crate) use masonry::{Masonry, Tile, masonry, order};
 pub use spot::{Hint, Spot};
 
+/// Least distance from everything else at which what is arranged stays where it is, in canvas units.
+pub(crate) const KEPT_GAP: f64 = 16.0;
 /// Violation of a Section in which something must lie that neither fits nor can be made room for.
 pub(crate) const NO_ROOM: &str = "has no room and cannot grow";
 /// Rows that are searched for a gap when neither side of the content is free. It bounds the work and is far more than

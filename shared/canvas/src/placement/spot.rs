@@ -12,7 +12,7 @@ use domain::graph::Position;
 use domain::id::NodeId;
 use domain::limits::{COORDINATE_MAX, NODE_SIDE_MAX};
 
-use super::{Frame, GAP, Index, free_area, free_spot};
+use super::{Frame, GAP, Index, spot_up_to};
 use crate::geometry::head;
 use crate::graph::Graph;
 
@@ -87,12 +87,7 @@ impl Graph {
                 found.or_else(|| inside.grown(section, head)).or_else(|| anywhere.near(section).map(Spot::at))
             }
         };
-        found.unwrap_or_else(|| {
-            Spot::at(match reach {
-                (0.0, 0.0) => self.right_of_content(size),
-                _ => free_area(self.nodes().map(Frame::from_node), size.0, size.1),
-            })
-        })
+        found.unwrap_or_else(|| Spot::at(self.right_of_content(size, reach)))
     }
 
     /// The places of the nodes.
@@ -101,12 +96,13 @@ impl Graph {
             .get_or_insert_with(|| Index::new(self.nodes.entries().map(|(slot, node)| (slot, Frame::from_node(node)))))
     }
 
-    fn right_of_content(&mut self, (width, height): (f64, f64)) -> Position {
+    fn right_of_content(&mut self, (width, height): (f64, f64), reach: (f64, f64)) -> Position {
         let bounds = self.index.as_mut().and_then(Index::bounds);
-        let fits = |bounds: &Frame| bounds.right + GAP <= COORDINATE_MAX && bounds.top <= COORDINATE_MAX;
+        let last = Position { x: COORDINATE_MAX - reach.0, y: COORDINATE_MAX - reach.1 };
+        let fits = |bounds: &Frame| bounds.right + GAP <= last.x && bounds.top <= last.y;
         match bounds.filter(fits) {
             Some(bounds) => Position { x: bounds.right + GAP, y: bounds.top },
-            None => free_spot(self.nodes().map(Frame::from_node), width, height),
+            None => spot_up_to(self.nodes().map(Frame::from_node), width, height, last),
         }
     }
 }
@@ -200,7 +196,7 @@ impl Search<'_> {
     }
 
     /// The free place nearest to a position, which is moved into the area of the search first.
-    fn nearest_to(&self, at: Position) -> Option<Position> {
+    pub(super) fn nearest_to(&self, at: Position) -> Option<Position> {
         let at = self.nearest_allowed(at);
         let distance = |position: Position| [(position.x - at.x).powi(2) + (position.y - at.y).powi(2), 0.0];
         self.best([at], distance, |obstacle, at| self.around(obstacle, at))

@@ -6,7 +6,7 @@ use crate::placement::Frame;
 
 const COUNT: usize = 14;
 
-/// Nodes of which some overlap; the first two are Sections, and others may belong to one of them.
+/// Nodes of which some overlap; the first two are Sections, and others may belong to one of them. Every third shows an image.
 fn nodes() -> impl Strategy<Value = Vec<Node>> {
     let side = || prop_oneof![1.0..500.0, select(vec![1.0, 240.0, 320.5])];
     let frame = (-900.0..900.0, -900.0..900.0, side(), side());
@@ -15,8 +15,8 @@ fn nodes() -> impl Strategy<Value = Vec<Node>> {
             let name = format!("n{place}");
             match (place < 2, home) {
                 (true, _) => section(&name),
-                (false, Some(home)) => member(text(&name), &format!("n{home}")),
-                (false, None) => text(&name),
+                (false, Some(home)) => member(card(&name, place), &format!("n{home}")),
+                (false, None) => card(&name, place),
             }
         };
         let nodes = frames.into_iter().enumerate();
@@ -24,6 +24,26 @@ fn nodes() -> impl Strategy<Value = Vec<Node>> {
             .map(|(place, ((x, y, width, height), home))| Node { width, height, ..at(placed(place, home), x, y) })
             .collect()
     })
+}
+
+fn card(name: &str, place: usize) -> Node {
+    match place % 3 {
+        0 => Node { asset: Some(asset(name)), ..image(name) },
+        _ => text(name),
+    }
+}
+
+/// The graph, with images of different shapes.
+fn graph(nodes: &[Node], connections: Vec<Connection>) -> Graph {
+    let mut graph = crate::fixture::graph(nodes.to_vec(), connections);
+    let shown = nodes.iter().enumerate().filter_map(|(place, node)| Some((node.asset.clone()?, place as f64)));
+    graph.sources.sizes = shown.map(|(asset, place)| (asset, (400.0 + 150.0 * place, 1300.0 - 60.0 * place))).collect();
+    graph
+}
+
+/// Connections between nodes, some of them in cycles.
+fn links() -> impl Strategy<Value = Vec<(usize, usize)>> {
+    prop::collection::vec((0..COUNT, 0..COUNT), 0..12)
 }
 
 /// Where an operation is to place its nodes.
@@ -42,6 +62,11 @@ fn arrangement() -> impl Strategy<Value = Value> {
         Just(json!({"layout": "column", "gap": 0})),
         Just(json!({"layout": "grid", "gap": 12.3})),
         (1..5_u32).prop_map(|columns| json!({"layout": "grid", "columns": columns})),
+        Just(json!({"layout": "masonry"})),
+        (1..5_u32).prop_map(|columns| json!({"layout": "masonry", "columns": columns, "gap": 7})),
+        select(vec!["right", "down"]).prop_map(|direction| json!({"layout": "flow", "direction": direction})),
+        (select(vec!["row", "column", "grid"]), select(vec!["center", "end"]))
+            .prop_map(|(layout, align)| json!({"layout": layout, "align": align})),
     ];
     let what = prop_oneof![
         3 => prop::sample::subsequence((0..COUNT).collect::<Vec<_>>(), 1..8).prop_shuffle().prop_map(|nodes| {
@@ -76,8 +101,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn an_arrangement_covers_nothing_and_is_stable_and_undone(nodes in nodes(), operation in arrangement()) {
-        let mut graph = crate::fixture::graph(nodes.clone(), Vec::new());
+    fn an_arrangement_covers_nothing_and_is_stable_and_undone(
+        nodes in nodes(),
+        links in links(),
+        operation in arrangement(),
+    ) {
+        let mut known = std::collections::HashSet::new();
+        let links = links.into_iter().filter(|(from, to)| from != to && *from.max(to) < nodes.len() && known.insert((*from, *to)));
+        let link = |(from, to): (usize, usize)| {
+            connection(&format!("c{from}-{to}"), &format!("n{from}"), &format!("n{to}"), Purpose::Flow)
+        };
+        let mut graph = graph(&nodes, links.map(link).collect());
         let before = seen(&graph);
         let batch = crate::fixture::batch(json!([operation]));
         let Ok(applied) = apply(&mut graph, &batch, Options::default()) else {
@@ -89,8 +123,9 @@ proptest! {
         for (old, node) in nodes.iter().zip(graph.nodes()) {
             prop_assert_eq!((node.id.as_str(), &node.metadata), (old.id.as_str(), &old.metadata));
             let is_section = node.is_section() && node.id.as_str() == section.unwrap_or(group(node));
-            prop_assert!((node.width, node.height) == (old.width, old.height) || is_section);
             let is_arranged = arranged.contains(&node.id.as_str()) || node.section_id().is_some_and(|id| Some(id) == section);
+            let is_sized = is_section || (is_arranged && operation["layout"] == "masonry");
+            prop_assert!((node.width, node.height) == (old.width, old.height) || is_sized);
             for other in graph.nodes().filter(|other| is_arranged && other.id != node.id && overlap(node, other)) {
                 // What a Section carries keeps its place in it.
                 let carried = node.is_section() && other.section_id() == Some(node.id.as_str());

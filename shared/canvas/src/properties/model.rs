@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::Options;
 use crate::fixture::{cid, id, members, written};
+use crate::geometry::SECTION_SIZE;
 
 #[derive(Debug)]
 pub(super) struct Expected {
@@ -152,7 +153,8 @@ impl Model {
                     let given = Map::from_iter([("sectionId".to_owned(), section.clone().into())]);
                     self.merge(&mut metadata, &given, "sectionId")?;
                 }
-                let (width, height) = node.kind.default_size();
+                let is_section = metadata.get("section") == Some(&Value::Bool(true));
+                let (width, height) = if is_section { SECTION_SIZE } else { node.kind.default_size() };
                 self.state.nodes.push(Node {
                     id: id(name),
                     kind: node.kind,
@@ -243,7 +245,10 @@ impl Model {
                 }
                 Ok(false)
             }
-            Operation::LayoutArrange { .. } | Operation::SectionFit { .. } | Operation::SectionCreate { .. } => {
+            Operation::LayoutArrange { .. }
+            | Operation::NodeFit { .. }
+            | Operation::SectionFit { .. }
+            | Operation::SectionCreate { .. } => {
                 unreachable!("layouts have properties of their own")
             }
             Operation::NodeDuplicate { node_id, position, .. } => {

@@ -1,6 +1,6 @@
 //! The frame of a node, in one of three levels of detail.
 
-use domain::graph::{Node, NodeType};
+use domain::graph::{Node, NodeType, Position};
 use domain::id::NodeId;
 
 use super::Frame;
@@ -10,6 +10,7 @@ use super::media::{self, Area};
 use super::note;
 use super::text::{self, Align};
 use super::xml::{self, Num, Rgb, put};
+use crate::placement;
 
 const TITLE_FACE: Face = Face::bold(12.5);
 const EMPTY_FACE: Face = Face::regular(16.0);
@@ -125,6 +126,23 @@ pub(crate) fn cuts_text(node: &Node) -> bool {
         (NodeType::Text | NodeType::Sticky, _) => note::cuts(&look, frame),
         (NodeType::Image | NodeType::Video, _) => false,
     }
+}
+
+/// The height at which a text node or sticky note shows all its text, in its own font size or this one; `None` if it is more than
+/// `most`.
+pub(crate) fn text_height(node: &Node, font_size: Option<f64>, most: f64) -> Option<f64> {
+    note::height(&Look::from_node(node), node.width, font_size, most)
+}
+
+/// The width at which a Section shows its whole title.
+pub(crate) fn title_width(section: &Node) -> f64 {
+    note::title_width(&Look::from_node(section), section.height)
+}
+
+/// The strip of a Section that its title covers; `None` if it shows none.
+pub(crate) fn title_strip(section: &Node) -> Option<placement::Frame> {
+    let Frame { x, y, width, height } = note::title_strip(&Look::from_node(section), Frame::from_node(section))?;
+    Some(placement::Frame::new(Position { x, y }, width, height))
 }
 
 /// Returns `true` if the card of a node that shows an image of this ratio, width over height, cuts off a visible part of it.

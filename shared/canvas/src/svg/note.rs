@@ -4,7 +4,7 @@ use domain::graph::NodeType;
 
 use super::Frame;
 use super::advance::Face;
-use super::card::{edge, fill, radius, shade, sheet, takes_text};
+use super::card::{TEXT_SIDE_MIN, edge, fill, radius, shade, sheet, takes_text};
 use super::icon::Icon;
 use super::look::{Look, ink_on, palette};
 use super::text::{self, Limits, Wrapped};
@@ -16,6 +16,10 @@ const TITLE_FACE: Face = Face::bold(12.5);
 const TEXT_SIZE: f64 = 15.0;
 /// Default font sizes of a note: the largest at which all of its text fits.
 const NOTE_SIZES: [f64; 5] = [26.0, 21.0, 17.0, 14.0, 12.0];
+/// Font size of a note that is as high as its text needs.
+const NOTE_SIZE: f64 = 14.0;
+/// Most steps to a height at which the padding is that of the same height.
+const PAGES_MAX: usize = 8;
 /// Line height in multiples of the font size.
 const LEADING: f64 = 1.42;
 /// Bytes of everything except the text.
@@ -85,6 +89,57 @@ pub(super) fn cuts(look: &Look<'_>, frame: Frame) -> bool {
         return false;
     }
     !takes_text(frame) || sized(look, Page::new(look, frame).block, usize::MAX).0.cut
+}
+
+/// The height at which [`note`] draws the whole text of a text node or sticky note of this width, in its own font size or this one;
+/// `None` if it is more than `most`.
+pub(super) fn height(look: &Look<'_>, width: f64, font_size: Option<f64>, most: f64) -> Option<f64> {
+    let otherwise = if look.kind == NodeType::Sticky { NOTE_SIZE } else { TEXT_SIZE };
+    let size = font_size.or(look.font_size).unwrap_or(otherwise);
+    let frame = |height| Frame { x: 0.0, y: 0.0, width, height };
+    let mut height = most;
+    // The padding depends on the height, and what it leaves for the lines on the padding.
+    for _ in 0..PAGES_MAX {
+        let Page { pad, block, .. } = Page::new(look, frame(height));
+        let limits = Limits {
+            lines: Page::new(look, frame(most)).block.limits(size, 0).lines,
+            ..block.limits(size, usize::MAX)
+        };
+        let Wrapped { lines, cut } = text::wrap(look.content, Face::regular(size), limits);
+        if cut {
+            return None;
+        }
+        let needed = block.top + lines.len() as f64 * LEADING * size - (LEADING - 1.25) * size + pad;
+        let needed = needed.max(TEXT_SIDE_MIN).ceil();
+        if needed == height {
+            break;
+        }
+        height = needed;
+    }
+    (height <= most && takes_text(frame(height))).then_some(height)
+}
+
+/// The strip of a Section that its title covers; `None` if it shows none.
+pub(super) fn title_strip(look: &Look<'_>, frame: Frame) -> Option<Frame> {
+    if !takes_text(frame) {
+        return None;
+    }
+    let SectionTitle { font_size: size, pad, baseline } = SectionTitle::new(look.font_size, frame.height);
+    let (left, right) = (pad, frame.width - pad);
+    let line = text::single(look.title, Face::bold(size), right - left)?;
+    let x = match (look.align, line.rtl) {
+        (text::Align::Center, _) => (left + right - line.width) / 2.0,
+        (text::Align::Left, _) | (text::Align::Start, false) => left,
+        (text::Align::Right, _) | (text::Align::Start, true) => right - line.width,
+    };
+    Some(Frame { x: frame.x + x, y: frame.y + baseline - size, width: line.width, height: 1.25 * size })
+}
+
+/// The width at which a Section of this height shows its whole title.
+pub(super) fn title_width(look: &Look<'_>, height: f64) -> f64 {
+    let SectionTitle { font_size: size, pad, .. } = SectionTitle::new(look.font_size, height);
+    let line = text::single(look.title, Face::bold(size), f64::INFINITY);
+    line.map_or(0.0, |line| (line.width + 2.0 * pad).ceil())
 }
 
 /// The places of title and text within a frame.

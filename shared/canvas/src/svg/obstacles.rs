@@ -1,4 +1,4 @@
-//! The cards that connections avoid: a packed R-tree over their frames.
+//! The cards and titles of Sections that connections avoid: a packed R-tree over their frames.
 //!
 //! **Guarantee.** A search that skips most of the canvas costs O(log n) and what it finds. A [`Search`] examines at most
 //! [`EFFORT`] frames in total, whatever the layout; after that it reports that it is exhausted, and its results must not
@@ -19,13 +19,21 @@ const EFFORT: usize = 3000;
 pub(super) struct Obstacles {
     /// Frames of the cards, then of the groups of these, and so on up to a single one.
     levels: Vec<Vec<Frame>>,
-    /// Slots of the cards, in the order of their frames.
-    slots: Vec<usize>,
+    /// The cards, in the order of their frames.
+    cards: Vec<(usize, Kind)>,
+}
+
+/// What is in the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Card,
+    /// The title of a Section, which a connection passes behind if there is no other way.
+    Title,
 }
 
 impl Obstacles {
-    /// The frames of cards, by slot.
-    pub(super) fn new(mut cards: Vec<(usize, Frame)>) -> Self {
+    /// The frames of cards and titles, by the slot of their node.
+    pub(super) fn new(mut cards: Vec<((usize, Kind), Frame)>) -> Self {
         // Columns of about as many cards as each column has groups; within a column from top to bottom.
         let groups = cards.len().div_ceil(FANOUT);
         let column = FANOUT * (groups as f64).sqrt().ceil().max(1.0) as usize;
@@ -33,17 +41,17 @@ impl Obstacles {
         for column in cards.chunks_mut(column) {
             column.sort_by(|(_, a), (_, b)| (a.top + a.bottom).total_cmp(&(b.top + b.bottom)));
         }
-        let (slots, frames): (Vec<usize>, Vec<Frame>) = cards.into_iter().unzip();
+        let (cards, frames): (Vec<(usize, Kind)>, Vec<Frame>) = cards.into_iter().unzip();
         let mut levels = vec![frames];
         while let Some(below) = levels.last().filter(|level| level.len() > 1) {
             levels.push(below.chunks(FANOUT).filter_map(|group| group.iter().copied().reduce(Frame::union)).collect());
         }
-        Self { levels, slots }
+        Self { levels, cards }
     }
 
-    /// Begins the searches for one connection.
-    pub(super) fn search(&self) -> Search<'_> {
-        Search { obstacles: self, left: Cell::new(EFFORT) }
+    /// Begins the searches for one connection, for which titles are in the way or not.
+    pub(super) fn search(&self, avoids_titles: bool) -> Search<'_> {
+        Search { obstacles: self, left: Cell::new(EFFORT), avoids_titles, has_met_title: Cell::new(false) }
     }
 }
 
@@ -52,12 +60,19 @@ pub(super) struct Search<'a> {
     obstacles: &'a Obstacles,
     /// Frames that may still be examined.
     left: Cell<usize>,
+    avoids_titles: bool,
+    has_met_title: Cell<bool>,
 }
 
 impl Search<'_> {
     /// Returns `true` if not everything that was asked for could be examined.
     pub(super) fn is_exhausted(&self) -> bool {
         self.left.get() == 0
+    }
+
+    /// Returns `true` if a title was in the way of something.
+    pub(super) fn has_met_title(&self) -> bool {
+        self.has_met_title.get()
     }
 
     /// Calls `found` for each card whose frame is `met`, until it breaks. A frame that contains one that is met must be
@@ -94,7 +109,7 @@ impl Search<'_> {
             return ControlFlow::Break(());
         };
         self.left.set(left);
-        let Obstacles { levels, slots } = self.obstacles;
+        let Obstacles { levels, cards } = self.obstacles;
         for step in 0..range.len() {
             let at = if is_reverse { range.end - 1 - step } else { range.start + step };
             let frame = levels[level][at];
@@ -102,7 +117,11 @@ impl Search<'_> {
                 continue;
             }
             match level.checked_sub(1) {
-                None => found(slots[at], frame)?,
+                None if cards[at].1 == Kind::Title && !self.avoids_titles => {}
+                None => {
+                    self.has_met_title.set(self.has_met_title.get() || cards[at].1 == Kind::Title);
+                    found(cards[at].0, frame)?;
+                }
                 Some(below) => {
                     let end = levels[below].len().min((at + 1) * FANOUT);
                     self.descend(below, at * FANOUT..end, is_reverse, met, found)?;
@@ -135,16 +154,22 @@ mod tests {
         fn a_search_finds_what_a_comparison_with_every_card_finds(
             frames in prop::collection::vec(frame(), 0..200),
             area in frame(),
+            avoids_titles in any::<bool>(),
         ) {
-            let obstacles = Obstacles::new(frames.iter().copied().enumerate().collect());
-            let search = obstacles.search();
+            // Every third one is a title.
+            let kind = |slot: usize| if slot % 3 == 2 { Kind::Title } else { Kind::Card };
+            let cards = frames.iter().enumerate().map(|(slot, frame)| ((slot, kind(slot)), *frame));
+            let obstacles = Obstacles::new(cards.collect());
+            let search = obstacles.search(avoids_titles);
             let mut found = Vec::new();
             let end = search.visit(|frame| frame.overlaps(area), |slot, frame| {
                 found.push((slot, frame));
                 ControlFlow::Continue(())
             });
             found.sort_unstable_by_key(|(slot, _)| *slot);
-            let overlaps = |(_, frame): &(usize, Frame)| frame.overlaps(area);
+            let overlaps = |(slot, frame): &(usize, Frame)| {
+                frame.overlaps(area) && (avoids_titles || kind(*slot) == Kind::Card)
+            };
             let expected: Vec<_> = frames.iter().copied().enumerate().filter(overlaps).collect();
             prop_assert_eq!(found, expected);
             prop_assert!(end.is_continue() && !search.is_exhausted());
@@ -154,8 +179,8 @@ mod tests {
     #[test]
     fn the_effort_of_a_connection_is_bounded() {
         let card = Frame { left: 0.0, top: 0.0, right: 10.0, bottom: 10.0 };
-        let obstacles = Obstacles::new((0..20_000).map(|slot| (slot, card)).collect());
-        let search = obstacles.search();
+        let obstacles = Obstacles::new((0..20_000).map(|slot| ((slot, Kind::Card), card)).collect());
+        let search = obstacles.search(true);
         let mut count = 0;
         let end = search.visit(
             |_| true,

@@ -198,7 +198,7 @@ fn the_title_of_a_section_has_its_font_size() {
         let title = parsed.descendants().find(|node| node.attribute("font-weight") == Some("bold"));
         title.and_then(|title| title.attribute("font-size").map(ToOwned::to_owned)).expect("a title")
     };
-    assert_eq!(size_of(json!({"section": true})), "34.62");
+    assert_eq!(size_of(json!({"section": true})), "28");
     assert_eq!(size_of(json!({"section": true, "fontSize": 80})), "80");
     assert_eq!(size_of(json!({"section": true, "fontSize": 12.5})), "12.5");
     assert_eq!(size_of(json!({"section": true, "fontSize": 1000})), "450", "half of its height at most");

@@ -10,10 +10,10 @@ use super::{Listing, Search};
 pub enum Asset {
     /// Upload images or videos
     Put {
-        /// The files
+        /// The files, or folders of files
         #[arg(required = true)]
         files: Vec<PathBuf>,
-        /// Put them on this canvas, each as a node
+        /// Put them on this canvas, each as a node, those of a folder together
         #[arg(long, value_name = "CANVAS")]
         on: Option<String>,
         /// Without a node, for example a mask

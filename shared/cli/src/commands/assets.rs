@@ -1,15 +1,21 @@
 //! Images and videos: upload, download, list.
 
-use std::path::Path;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use client::Answer;
 use client::answers::AssetRead;
+use domain::asset::AssetKind;
+use domain::graph::NodeType;
+use domain::limits::{OPERATIONS_MAX, TITLE_MAX};
 use futures_util::{StreamExt, stream};
+use serde_json::{Value, json};
 
+use super::batch;
 use super::canvases::listed;
 use super::runs::save;
-use crate::args::Asset;
+use crate::args::{Asset, Write};
 use crate::context::{Context, canvas};
 use crate::failure::{Failure, Outcome, both, file};
 use crate::journal;
@@ -23,6 +29,17 @@ pub async fn run(context: &Context, asset: Asset) -> Outcome {
         Asset::Put { files, on, no_node, metadata, again } => {
             let on = on.as_deref().map(canvas).transpose()?;
             let to = Destination { canvas: on.as_deref(), is_hidden: no_node, metadata: metadata.as_deref(), again };
+            let (mut single, mut folders) = (Vec::new(), Vec::new());
+            for path in files {
+                match tokio::fs::metadata(&path).await.is_ok_and(|it| it.is_dir()) {
+                    true => folders.push(files_of(&path).await?),
+                    false => single.push(path),
+                }
+            }
+            if to.canvas.is_none() || to.is_hidden {
+                single.extend(folders.drain(..).flatten());
+            }
+            let files = single;
             let uploads = stream::iter(&files).map(|path| upload(context, path, to));
             let mut ended = uploads.buffered(UPLOADS);
             // Each file that fails is named; the others are uploaded nevertheless.
@@ -30,6 +47,9 @@ pub async fn run(context: &Context, asset: Asset) -> Outcome {
             while let Some(upload) = ended.next().await {
                 let upload = upload.map(|answer| context.output.answer(&answer, uploaded));
                 outcome = both(outcome, upload, context.output.json);
+            }
+            for folder in folders {
+                outcome = both(outcome, put_folder(context, &folder, to).await, context.output.json);
             }
             outcome
         }
@@ -83,6 +103,54 @@ struct Destination<'a> {
     is_hidden: bool,
     metadata: Option<&'a str>,
     again: bool,
+}
+
+/// The files of a folder by name, without hidden ones.
+async fn files_of(folder: &Path) -> Outcome<Vec<PathBuf>> {
+    let failed = |error: std::io::Error| file(folder, &error);
+    let mut entries = tokio::fs::read_dir(folder).await.map_err(failed)?;
+    let mut files = Vec::new();
+    while let Some(entry) = entries.next_entry().await.map_err(failed)? {
+        let is_file = tokio::fs::metadata(entry.path()).await.is_ok_and(|it| it.is_file());
+        if is_file && !entry.file_name().to_string_lossy().starts_with('.') {
+            files.push(entry.path());
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Uploads files, and puts those that no node shows yet on the canvas together.
+async fn put_folder(context: &Context, files: &[PathBuf], to: Destination<'_>) -> Outcome {
+    let on = to.canvas.unwrap_or_default();
+    let uploads = stream::iter(files).map(|path| upload(context, path, Destination { is_hidden: true, ..to }));
+    let mut ended = uploads.buffered(UPLOADS);
+    let (mut outcome, mut stored) = (Ok(()), Vec::new());
+    while let Some(upload) = ended.next().await {
+        let upload = match upload {
+            Ok(answer) => {
+                context.output.answer(&answer, uploaded);
+                answer.value().map(|read| stored.push(read.asset)).map_err(Failure::from)
+            }
+            Err(failure) => Err(failure),
+        };
+        outcome = both(outcome, upload, context.output.json);
+    }
+    let CanvasRead { canvas, .. } = context.client.get_canvas(on).await?.value()?;
+    let shown: HashSet<_> = canvas.nodes.iter().filter_map(|node| node.asset.as_ref()).map(ToString::to_string).collect();
+    let new = stored.iter().filter(|asset| !shown.contains(&asset.handle.to_string()));
+    let operations: Vec<Value> = new
+        .map(|asset| {
+            let kind = if asset.kind == AssetKind::Video { NodeType::Video } else { NodeType::Image };
+            let title: String = asset.name.chars().take(TITLE_MAX).collect();
+            json!({"type": "node.create", "node": {"type": kind, "title": title, "asset": asset.handle.to_string()}})
+        })
+        .collect();
+    for operations in operations.chunks(OPERATIONS_MAX) {
+        let options = Write { on: on.to_owned(), dry_run: false, rebase: true, force: false };
+        outcome = both(outcome, batch::write_all(context, operations.into(), &options).await, context.output.json);
+    }
+    outcome
 }
 
 /// Uploads a file. Its key is the hash of its name, content, canvas and rule for metadata, so that a repetition is answered from the

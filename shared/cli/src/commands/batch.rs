@@ -157,6 +157,11 @@ async fn metadata(text: Option<&str>, alt: Option<String>) -> Outcome<Option<Bod
     Ok((!metadata.is_empty()).then_some(metadata))
 }
 
+/// Applies operations.
+pub async fn write_all(context: &Context, operations: Value, options: &Write) -> Outcome {
+    write(context, Batch::new(operations), options).await
+}
+
 async fn write(context: &Context, batch: Batch, options: &Write) -> Outcome {
     let on = canvas(&options.on)?;
     let force = batch.force || options.force;

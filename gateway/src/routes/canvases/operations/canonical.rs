@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use domain::graph::{NodeType, Purpose};
 use domain::id::{AccountUid, AssetRef};
+use domain::operation::{Alignment, Direction};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -61,11 +62,15 @@ pub(super) fn omit_defaults(body: &mut Value) {
         {
             *section = Value::Null;
         }
-        let is_create = operation["type"] == "connection.create";
-        if let Some(operation) = operation.as_object_mut()
-            && is_create
-        {
-            omit(operation, "purpose", |purpose| purpose == Purpose::Flow.as_str());
+        let kind = operation["type"].as_str().unwrap_or_default().to_owned();
+        let Some(operation) = operation.as_object_mut() else { continue };
+        match kind.as_str() {
+            "connection.create" => omit(operation, "purpose", |purpose| purpose == Purpose::Flow.as_str()),
+            "layout.arrange" => {
+                omit(operation, "align", |align| align == Alignment::Start.as_str());
+                omit(operation, "direction", |direction| direction == Direction::Right.as_str());
+            }
+            _ => {}
         }
     }
 }
@@ -74,8 +79,11 @@ fn omit_node_defaults(node: &mut Map<String, Value>) {
     let Some(kind) = node.get("type").and_then(|kind| NodeType::deserialize(kind).ok()) else { return };
     let (width, height) = kind.default_size();
     omit(node, "title", |title| title == kind.as_str());
-    // The size of a node that shows an image depends on the image.
-    if !node.contains_key("asset") {
+    // The size of a node that shows an image depends on the image, that of a note or a Section on its metadata.
+    let sizes_itself = node.get("metadata").is_some_and(|metadata| {
+        metadata["section"] == true || metadata["content"].as_str().is_some_and(|content| !content.is_empty())
+    });
+    if !node.contains_key("asset") && !sizes_itself {
         omit(node, "width", |side| side.as_f64() == Some(width));
         omit(node, "height", |side| side.as_f64() == Some(height));
     }

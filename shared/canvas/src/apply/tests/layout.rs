@@ -8,6 +8,7 @@ use domain::limits::{BATCH_MOVES_MAX, COORDINATE_MAX, NODE_SIDE_MAX};
 use super::*;
 use crate::fixture::at;
 use crate::graph::{AssetImage, Sources};
+use crate::placement::Frame;
 
 fn sized(node: Node, width: f64, height: f64) -> Node {
     Node { width, height, ..node }
@@ -133,8 +134,22 @@ fn a_section_never_grows_over_another_node() {
     ];
     let around = vec![at(text("before"), -360.0, 0.0), at(text("above"), 0.0, -200.0)];
     let mut enclosed = crate::fixture::graph([nodes.clone(), around].concat(), vec![]);
-    assert_eq!(unprocessable(&mut enclosed, json!([members("row")])), ["operations[0].sectionId"]);
-    assert_eq!(unprocessable(&mut enclosed, json!([arrange(&["a", "b"], "column")])), ["operations[0].nodeIds"]);
+    let there = with(arrange(&["a", "b"], "column"), json!({"x": 40, "y": 96}));
+    assert_eq!(unprocessable(&mut enclosed, json!([there])), ["operations[0].nodeIds"]);
+    for operation in [members("row"), arrange(&["a", "b"], "column")] {
+        let mut moved = enclosed.clone();
+        run(&mut moved, json!([operation])).expect("applied");
+        let places: Vec<Frame> =
+            moved.nodes().filter(|node| node.section_id().is_none()).map(Frame::from_node).collect();
+        assert_ne!(frame(&moved, "s")[..2], [0.0, 0.0], "it moves");
+        assert!(places[1..].iter().all(|place| !place.widened(39.9).overlaps(places[0])), "{places:?}");
+        assert!(
+            ["a", "b"]
+                .iter()
+                .all(|node| places[0].contains(Frame::from_node(moved.node(&id(node)).expect("is there"))))
+        );
+        assert_eq!(run(&mut moved, json!([operation])).expect("applied").changes.changed_node_ids, []);
+    }
     let mut open = crate::fixture::graph(nodes.clone(), vec![]);
     run(&mut open, json!([members("row")])).expect("applied");
     assert_eq!(frame(&open, "s"), [-360.0, 0.0, 760.0, 456.0], "to the left");
@@ -266,9 +281,9 @@ fn a_section_without_nodes_has_the_default_size_and_a_free_place() {
         with(create(json!({"x": 10, "y": 10})), json!({"clientId": "at"})),
     ]);
     let made = run(&mut graph, operations).expect("applied").resolved_ids;
-    assert_eq!(frame(&graph, &made["right"]), [360.0, 0.0, 240.0, 240.0]);
-    assert_eq!(frame(&graph, &made["near"]), [0.0, 360.0, 240.0, 240.0]);
-    assert_eq!(frame(&graph, &made["at"]), [-280.0, 10.0, 240.0, 240.0]);
+    assert_eq!(frame(&graph, &made["right"]), [360.0, 0.0, 640.0, 480.0]);
+    assert_eq!(frame(&graph, &made["near"]), [-680.0, 0.0, 640.0, 480.0]);
+    assert_eq!(frame(&graph, &made["at"]), [10.0, 520.0, 640.0, 480.0]);
     let long = "x".repeat(METADATA_BYTES_MAX - 20);
     let full = Node { metadata: written(json!({"custom": {"a": long}})), ..text("full") };
     let mut graph = crate::fixture::graph(vec![full], vec![]);

@@ -3,6 +3,7 @@
 mod connections;
 mod layout;
 mod nodes;
+mod placed;
 mod sections;
 mod whole;
 

@@ -1,6 +1,7 @@
 //! The path of each connection: the curve between its nodes, or a way around the cards in between.
 //!
-//! **Guarantee.** A route that [`Route::is_free`] passes through no card. If there are straight gutters of at least
+//! **Guarantee.** A route that [`Route::is_free`] passes through no card, and through no title of a Section if there is such a
+//! route. If there are straight gutters of at least
 //! `2 * STUB` between cards that lead from one node to the other, a free route is found. Each connection is routed by
 //! itself and by what is near it: equal input gives equal routes, and a node that moves changes the routes near it only.
 //!
@@ -17,8 +18,9 @@ use std::ops::ControlFlow;
 use domain::graph::{Connection, Node};
 use domain::id::NodeId;
 
+use super::card::title_strip;
 use super::curve::{Curve, GAP, Point, middle};
-use super::obstacles::{Obstacles, Search};
+use super::obstacles::{Kind, Obstacles, Search};
 use crate::placement::Frame;
 
 /// Least distance of a line from the node that it leaves or arrives at to its first bend: room for the arrowhead.
@@ -64,12 +66,15 @@ pub(crate) struct Router<'a> {
 }
 
 impl<'a> Router<'a> {
-    /// Routes between these nodes. Sections are no obstacles.
+    /// Routes between these nodes. Sections are no obstacles, but their titles are.
     pub(crate) fn new(nodes: impl Iterator<Item = &'a Node>) -> Self {
         let nodes: Vec<&Node> = nodes.collect();
         let slots = nodes.iter().enumerate().map(|(slot, node)| (&node.id, slot)).collect();
-        let cards = nodes.iter().enumerate().filter(|(_, node)| !node.is_section());
-        let obstacles = Obstacles::new(cards.map(|(slot, node)| (slot, Frame::from_node(node))).collect());
+        let obstacle = |(slot, node): (usize, &&Node)| match node.is_section() {
+            true => Some(((slot, Kind::Title), title_strip(node)?)),
+            false => Some(((slot, Kind::Card), Frame::from_node(node))),
+        };
+        let obstacles = Obstacles::new(nodes.iter().enumerate().filter_map(obstacle).collect());
         Self { nodes, slots, obstacles }
     }
 
@@ -81,23 +86,12 @@ impl<'a> Router<'a> {
     /// The route of a connection; `None` if one of its nodes is not drawn.
     pub(super) fn route(&self, connection: &Connection) -> Option<Route> {
         let (from, to) = (self.end(&connection.from)?, self.end(&connection.to)?);
-        let curve = Curve::between(from.1, to.1);
-        let search = self.obstacles.search();
-        let mut is_free = true;
-        let _ = search.visit(
-            |frame| curve.meets(frame.widened(CURVE_CLEARANCE)),
-            |slot, _| {
-                is_free = slot == from.0 || slot == to.0;
-                if is_free { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            },
-        );
-        let mut route = Route { path: Path::Curve(curve), is_free };
-        if !is_free && let Some(lines) = (Detour { search: &search, lane: lane_of(&connection.from), from, to }).find()
-        {
-            route = Route { path: Path::Lines(lines), is_free: true };
+        let search = self.obstacles.search(true);
+        let route = way(&search, connection, from, to);
+        if route.is_free || !search.has_met_title() {
+            return Some(route);
         }
-        route.is_free &= !search.is_exhausted();
-        Some(route)
+        Some(way(&self.obstacles.search(false), connection, from, to))
     }
 
     /// Cards that the path of a connection crosses, at most [`CROSSED_MAX`], in the order of the nodes.
@@ -107,7 +101,7 @@ impl<'a> Router<'a> {
         };
         let is_end = |slot: usize| [&connection.from, &connection.to].contains(&&self.nodes[slot].id);
         let mut crossed = Vec::new();
-        let _ = self.obstacles.search().visit(
+        let _ = self.obstacles.search(false).visit(
             |frame| curve.meets(frame.widened(-SLACK)),
             |slot, _| {
                 if !is_end(slot) {
@@ -119,6 +113,25 @@ impl<'a> Router<'a> {
         crossed.sort_unstable();
         crossed.into_iter().map(|slot| self.nodes[slot]).collect()
     }
+}
+
+/// The best way between two nodes, given by their slots and frames, through what is in the way of the search.
+fn way(search: &Search<'_>, connection: &Connection, from: (usize, Frame), to: (usize, Frame)) -> Route {
+    let curve = Curve::between(from.1, to.1);
+    let mut is_free = true;
+    let _ = search.visit(
+        |frame| curve.meets(frame.widened(CURVE_CLEARANCE)),
+        |slot, _| {
+            is_free = slot == from.0 || slot == to.0;
+            if is_free { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        },
+    );
+    let mut route = Route { path: Path::Curve(curve), is_free };
+    if !is_free && let Some(lines) = (Detour { search, lane: lane_of(&connection.from), from, to }).find() {
+        route = Route { path: Path::Lines(lines), is_free: true };
+    }
+    route.is_free &= !search.is_exhausted();
+    route
 }
 
 /// The direction of a line.
