@@ -41,7 +41,8 @@ pub async fn review(State(app): State<App>, on: CanvasAccess<ReadCanvas>) -> Res
         }
     };
     let assets = app::canvas::stored_assets(&mut snapshot, &graph).await?;
-    let validation = canvas::validate(&graph, &Touched::default(), &assets);
+    let works = db::jobs::owing(&mut snapshot, record.key, &on.caller.account).await?;
+    let validation = canvas::validate(&graph, &Touched::default(), &assets, &works);
     let review = CanvasReview { canvas: record.summary(Some(role)), validation };
     Ok(reply::private(reply::document(room.into_json(&review)?)))
 }

@@ -38,6 +38,7 @@ pub(crate) use card::{crops_image, cuts_text};
 use connection::Curves;
 pub use labels::{LABELS_BYTES_MAX, Labels};
 use look::{Look, palette};
+pub(crate) use note::title_frame;
 pub(crate) use route::Router;
 use xml::{Num, put};
 

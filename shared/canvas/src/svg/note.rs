@@ -1,15 +1,16 @@
 //! Text nodes, sticky notes and Sections: text set inside its frame.
 
-use domain::graph::NodeType;
+use domain::graph::{Node, NodeType};
 
 use super::Frame;
 use super::advance::Face;
 use super::card::{edge, fill, radius, shade, sheet, takes_text};
 use super::icon::Icon;
 use super::look::{Look, ink_on, palette};
-use super::text::{self, Limits, Wrapped};
+use super::text::{self, Align, Limits, Wrapped};
 use super::xml::{Num, Rgb, put};
 use crate::geometry::SectionTitle;
+use crate::placement;
 
 const TITLE_FACE: Face = Face::bold(12.5);
 /// Default font size of a text node.
@@ -18,6 +19,8 @@ const TEXT_SIZE: f64 = 15.0;
 const NOTE_SIZES: [f64; 5] = [26.0, 21.0, 17.0, 14.0, 12.0];
 /// Line height in multiples of the font size.
 const LEADING: f64 = 1.42;
+/// Height of the descenders in multiples of the font size.
+const DESCENT: f64 = 0.25;
 /// Bytes of everything except the text.
 const CARD_BYTES: usize = 900;
 /// Least contrast of text on white (WCAG 2.2, large text). Text of a color below it gets a dark card.
@@ -162,6 +165,25 @@ fn whole_words(content: &str, size: f64, block: Block) -> bool {
     let face = Face::regular(size);
     let words = content.split_whitespace().take(200);
     words.filter(|word| word.is_ascii()).all(|word| text::fits(word, face, block.right - block.left))
+}
+
+/// The frame of the title of a Section on the canvas, as far as it is drawn; `None` without one.
+pub(crate) fn title_frame(node: &Node) -> Option<placement::Frame> {
+    let (look, frame) = (Look::from_node(node), Frame::from_node(node));
+    if look.title.is_empty() || !takes_text(frame) {
+        return None;
+    }
+    let SectionTitle { font_size: size, pad, baseline } = SectionTitle::new(look.font_size, frame.height);
+    let room = frame.width - 2.0 * pad;
+    let line = text::single(look.title, Face::bold(size), room)?;
+    let before = match look.align {
+        Align::Start if !line.rtl => 0.0,
+        Align::Left => 0.0,
+        Align::Center => (room - line.width) / 2.0,
+        Align::Start | Align::Right => room - line.width,
+    };
+    let (left, baseline) = (frame.x + pad + before, frame.y + baseline);
+    Some(placement::Frame { left, top: baseline - size, right: left + line.width, bottom: baseline + DESCENT * size })
 }
 
 /// A Section: a titled frame behind its members. Returns whether a part of its title or text is missing.

@@ -1,11 +1,13 @@
 //! The review of a canvas.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use client::{Client, answers};
 use domain::account::Scope;
-use domain::canvas::CanvasSummary;
+use domain::canvas::{CanvasSummary, Node};
 use domain::known::Name;
+use domain::metadata::WritableMetadata;
 use domain::review::{Finding, FindingCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,6 +39,8 @@ pub struct Output {
     status: String,
     instruction: String,
     outputs: Value,
+    /// Outputs that are pending, failed or not stored, and why.
+    delivery: Value,
     findings: Vec<Value>,
     more_findings: bool,
     /// Outputs that a person should compare with the product.
@@ -62,6 +66,10 @@ impl Tool for CanvasReview {
         if let Some(outputs) = outputs.as_object_mut() {
             outputs.remove("handles");
         }
+        let delivery = review.delivery;
+        let is_work = |handle: &&String| !handle.starts_with("node:");
+        let waits = delivery.pending_output_handles.iter().filter(is_work).map(|handle| Next::wait(handle));
+        let next: Vec<Next> = repair(&call.client, &canvas, &findings).await.into_iter().chain(waits).collect();
         let output = Output {
             canvas: canvas.handle.to_string(),
             done_claim_allowed: review.done_claim_allowed,
@@ -70,7 +78,8 @@ impl Tool for CanvasReview {
             outputs,
             more_findings: validation.truncated || findings.len() > FINDINGS_MAX,
             compare_with_product: review.product_fidelity.needs_review_output_handles,
-            next: repair(&call.client, &canvas, &findings).await.into_iter().collect(),
+            next,
+            delivery: json!(delivery),
             findings: findings.iter().take(FINDINGS_MAX).map(finding).collect(),
             revision: canvas.revision,
         };
@@ -78,20 +87,32 @@ impl Tool for CanvasReview {
     }
 }
 
-/// The batch that would end the overlaps and overflows among the first findings. Nodes that a person made stay where they are.
+/// The batch that would end the overlaps, near misses and overflows among the first findings. Nodes that a person made stay where
+/// they are.
 async fn repair(client: &Client, canvas: &CanvasSummary, findings: &[Finding]) -> Option<Next> {
     let on = canvas.handle.to_string();
     let mut operations = Vec::new();
-    let mut owners = HashMap::new();
-    for finding in findings.iter().take(FINDINGS_MAX) {
+    let mut nodes: HashMap<&str, Node> = HashMap::new();
+    for finding in findings.iter().take(FINDINGS_MAX).filter(|finding| finding.holds_claim) {
         match (&finding.code, finding.node_handles.as_slice()) {
-            (Name::Known(FindingCode::AgentOverlap), [first, second, ..]) => {
-                // One of the two is an agent's.
-                if !owners.contains_key(second) {
-                    let Ok(read) = client.get_node(&on, second).await.and_then(|read| read.value()) else { continue };
-                    owners.insert(second, !read.node.metadata.is_by_agent());
+            (Name::Known(FindingCode::AgentOverlap | FindingCode::FramesTouch), [first, second, ..]) => {
+                for handle in [first, second] {
+                    if let Entry::Vacant(entry) = nodes.entry(handle)
+                        && let Ok(read) = client.get_node(&on, handle).await.and_then(|read| read.value())
+                    {
+                        entry.insert(read.node);
+                    }
                 }
-                let (moved, near) = if owners[second] { (first, second) } else { (second, first) };
+                let (Some(a), Some(b)) = (nodes.get(first.as_str()), nodes.get(second.as_str())) else { continue };
+                let WritableMetadata { section_id, .. } = a.metadata.read();
+                if section_id.as_ref() == Some(&b.id) {
+                    if b.metadata.is_by_agent() {
+                        operations.push(json!({"type": "section.fit", "nodeId": second}));
+                    }
+                    continue;
+                }
+                // One of the two is an agent's.
+                let (moved, near) = if b.metadata.is_by_agent() { (second, first) } else { (first, second) };
                 operations.push(json!({"type": "layout.arrange", "layout": "row", "nodeIds": [moved], "near": near}));
             }
             // The Section is the last one.
@@ -103,6 +124,7 @@ async fn repair(client: &Client, canvas: &CanvasSummary, findings: &[Finding]) -
     }
     operations.dedup();
     let edit = json!({"canvas": on, "revision": canvas.revision, "operations": operations});
-    (!operations.is_empty())
-        .then(|| Next::new("canvas_edit", edit, "moves apart what overlaps and fits Sections to their members"))
+    (!operations.is_empty()).then(|| {
+        Next::new("canvas_edit", edit, "moves apart what overlaps or touches, and fits Sections to their members")
+    })
 }

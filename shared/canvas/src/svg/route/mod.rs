@@ -18,6 +18,7 @@ use domain::graph::{Connection, Node};
 use domain::id::NodeId;
 
 use super::curve::{Curve, GAP, Point, middle};
+use super::note::title_frame;
 use super::obstacles::{Obstacles, Search};
 use crate::placement::Frame;
 
@@ -64,12 +65,14 @@ pub(crate) struct Router<'a> {
 }
 
 impl<'a> Router<'a> {
-    /// Routes between these nodes. Sections are no obstacles.
+    /// Routes between these nodes. Of Sections, the titles alone are obstacles, but not to lines from or to them.
     pub(crate) fn new(nodes: impl Iterator<Item = &'a Node>) -> Self {
         let nodes: Vec<&Node> = nodes.collect();
         let slots = nodes.iter().enumerate().map(|(slot, node)| (&node.id, slot)).collect();
-        let cards = nodes.iter().enumerate().filter(|(_, node)| !node.is_section());
-        let obstacles = Obstacles::new(cards.map(|(slot, node)| (slot, Frame::from_node(node))).collect());
+        let cards = nodes.iter().enumerate().filter_map(|(slot, node)| {
+            Some((slot, if node.is_section() { title_frame(node)? } else { Frame::from_node(node) }))
+        });
+        let obstacles = Obstacles::new(cards.collect());
         Self { nodes, slots, obstacles }
     }
 
@@ -100,7 +103,7 @@ impl<'a> Router<'a> {
         Some(route)
     }
 
-    /// Cards that the path of a connection crosses, at most [`CROSSED_MAX`], in the order of the nodes.
+    /// Cards, and Sections of which it crosses the title, that the path of a connection crosses, at most [`CROSSED_MAX`], in the order of the nodes.
     pub(crate) fn crossed(&self, connection: &Connection) -> Vec<&'a Node> {
         let Some(Route { path: Path::Curve(curve), is_free: false }) = self.route(connection) else {
             return Vec::new();
