@@ -244,3 +244,47 @@ async fn giving_up_ends_a_debt_and_is_told() {
     let dry = user.send(&format!("/canvases/{canvas}/operations"), &dry).await.ok();
     assert_eq!(dry["validation"]["completionReview"]["delivery"]["reasons"].as_array().map(Vec::len), Some(2));
 }
+
+#[tokio::test]
+async fn the_repairs_of_a_review_have_a_start_for_what_is_owed() {
+    let stack = &Stack::without_workers().await;
+    let (user, canvas) = setting(stack).await;
+    let film = video(&user, &canvas, json!({"durationSeconds": 5})).await.expect(202).json();
+    let pictures = images(&user, &canvas, 1, json!({"asked": 7, "size": "1024x1024"})).await.expect(202).json();
+    let works = async || {
+        let review = user.get(&format!("/canvases/{canvas}/review?repairs=true")).await.ok();
+        review["repairs"]["works"].as_array().cloned().expect("a list")
+    };
+    for (work, job) in works().await.iter().zip([&film, &pictures]) {
+        assert_eq!(
+            work["remedies"],
+            json!([{"kind": "wait", "path": text(job, "/pollUrl").trim_start_matches(e2e::API_ROOT)}])
+        );
+    }
+    for job in [&film, &pictures] {
+        cancel(&user, job).await;
+    }
+    let ended = works().await;
+    let [of_film, of_pictures] = &ended[..] else { panic!("{ended:?}") };
+    for (work, count) in [(of_film, json!(null)), (of_pictures, json!(4))] {
+        let remedies = &work["remedies"];
+        assert_eq!((&remedies[0]["kind"], &remedies[1]["kind"]), (&json!("retry"), &json!("giveUp")), "{work}");
+        let body = &remedies[0]["body"];
+        assert_eq!((&body["place"]["count"], &body["retryOf"]), (&count, &work["handle"]));
+        let revision = user.canvas(&canvas).await["revision"].clone();
+        let mut body = merged(body.clone(), &json!({"idempotencyKey": key()}));
+        if body.get("baseRevision").is_some() {
+            body["baseRevision"] = revision;
+        }
+        user.send(text(remedies, "/0/path"), &body).await.expect(202);
+    }
+    let left = works().await;
+    assert!(
+        left.iter().all(|work| work["remedies"][0]["kind"] != "retry" || work["handle"] != of_film["handle"]),
+        "{left:?}"
+    );
+    let owed: Vec<_> = left.iter().filter(|work| work["handle"] == of_pictures["handle"]).collect();
+    assert_eq!(owed.len(), 1, "two of six are left");
+    user.delete(text(owed[0], "/remedies/1/path")).await.ok();
+    assert!(works().await.iter().all(|work| work["handle"] != of_pictures["handle"]));
+}

@@ -457,6 +457,50 @@ async fn what_holds_a_claim_is_marked_and_named_and_blocks_no_batch() {
 }
 
 #[tokio::test]
+async fn repairs_are_a_batch_that_ends_what_holds_and_moves_nothing_of_a_person() {
+    let stack = &Stack::without_workers().await;
+    let account = stack.account().await;
+    let (person, agent) = (stack.user_by(&account, "all", "browser").await, stack.user_of(&account, "all").await);
+    let viewer = stack.user().await;
+    let canvas = person.make_canvas().await;
+    let (id, handle) = (text(&canvas, "/id"), text(&canvas, "/handle"));
+    let section = |name: &str, x: i64, y: i64| json!({"type": "node.create", "clientId": name, "node": {"type": "sticky", "title": "", "position": {"x": x, "y": y}, "width": 400, "height": 400, "metadata": {"section": true}}});
+    let member = |name: &str, x: i64, y: i64| json!({"type": "node.create", "clientId": name, "node": {"type": "sticky", "position": {"x": x, "y": y}, "width": 100, "height": 100, "metadata": {"sectionId": "s"}}});
+    person.apply(id, json!([node("mine", "text", 0, 0)])).await;
+    let mine = person.canvas(id).await["nodes"][0].clone();
+    let worse = json!([
+        node("over", "text", 9, 9),
+        node("near", "text", 325, 7),
+        node("slot", "image", 3000, 0),
+        section("s", 6000, 0),
+        member("m", 6004, 200),
+        section("t", 6500, 30),
+    ]);
+    force(&agent, &canvas, worse).await;
+    let path = |of: &str| format!("/canvases/{of}/review?repairs=true");
+    stack.share(&person, id, &viewer.uid, "viewer").await;
+    let review = agent.get(&path(id)).await.ok();
+    assert_eq!(viewer.get(&path(handle)).await.ok()["repairs"], review["repairs"], "a viewer may ask");
+    let plain = agent.get(&format!("/canvases/{id}/review")).await.ok();
+    assert!(plain.get("repairs").is_none() && plain["validation"] == review["validation"]);
+    let repairs = &review["repairs"];
+    assert_eq!((&repairs["leaves"], &repairs["works"]), (&json!([]), &json!([])), "{repairs}");
+    assert_eq!(repairs["deletions"].as_array().map(Vec::len), Some(1));
+    let operations = repairs["operations"].as_array().cloned().expect("a list");
+    assert!(operations.iter().all(|of| of["type"] != "node.delete" && of["nodeId"] != mine["id"]), "{repairs}");
+    let tried = validation(&agent, &canvas, json!(operations)).await;
+    assert_eq!(tried["status"], "advisory", "only the empty slot is left: {tried}");
+    agent.apply(id, json!(operations)).await;
+    agent.apply(id, json!([{"type": "node.delete", "nodeId": repairs["deletions"][0]}])).await;
+    assert_eq!(person.canvas(id).await["nodes"][0], mine);
+    let done = agent.get(&path(id)).await.ok();
+    assert_eq!(done["validation"]["completionReview"]["doneClaimAllowed"], true, "{done}");
+    assert_eq!(done["repairs"], json!({"operations": [], "deletions": [], "works": [], "leaves": []}));
+    let odd = agent.get(&format!("/canvases/{id}/review?repairs=yes")).await;
+    odd.expect_error(400, "input_validation_error", &["repairs"]);
+}
+
+#[tokio::test]
 async fn a_result_that_fills_a_placeholder_ends_it() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::canvas::{CanvasSummary, Changes};
@@ -10,6 +11,7 @@ use crate::constant::True;
 use crate::graph::named;
 use crate::id::{AssetHandle, ConnectionHandle, NodeHandle, NodeId, OutputHandle};
 use crate::known::Name;
+use crate::operation::Operation;
 
 named! {
     /// Code of a finding; stable.
@@ -389,6 +391,56 @@ pub struct DryRun {
     pub validation: Validation,
 }
 
+named! {
+    /// What can be done about work that owes outputs.
+    RemedyKind {
+        /// Wait until it has ended.
+        Wait = "wait",
+        /// Start what it owes again.
+        Retry = "retry",
+        /// Give up what it owes, and tell the user.
+        GiveUp = "giveUp",
+    }
+}
+
+/// What can be done about work that owes outputs, as a request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Remedy {
+    /// What it does.
+    #[schema(value_type = RemedyKind)]
+    pub kind: Name<RemedyKind>,
+    /// Path of the request with its query, without the base URL: a GET to wait, a POST to start again, a DELETE to give up.
+    pub path: String,
+    /// Body of the start, without an idempotency key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub body: Option<Map<String, Value>>,
+}
+
+/// Remedies of work that owes outputs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct WorkRepair {
+    /// Handle of the run or job.
+    #[schema(value_type = OutputHandle)]
+    pub handle: String,
+    /// What can be done.
+    pub remedies: Vec<Remedy>,
+}
+
+/// What would end the findings and debts that hold the claim.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Repairs {
+    /// A batch that a dry run on this revision accepts. It deletes nothing, and moves and resizes nothing of a person.
+    #[schema(max_items = 200)]
+    pub operations: Vec<Operation>,
+    /// Plain ids of empty slots of agents. Deleting them ends their findings.
+    pub deletions: Vec<NodeId>,
+    /// Work of the caller that owes outputs.
+    pub works: Vec<WorkRepair>,
+    /// The findings that hold the claim after operations and deletions.
+    pub leaves: Vec<Finding>,
+}
+
 /// A canvas and its review.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CanvasReview {
@@ -396,6 +448,9 @@ pub struct CanvasReview {
     pub canvas: CanvasSummary,
     /// Findings and completion review.
     pub validation: Validation,
+    /// With `repairs=true`: what would end the findings and debts that hold the claim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repairs: Option<Repairs>,
 }
 
 /// Origin of an asset.

@@ -26,7 +26,10 @@ use crate::apply::Touched;
 use crate::graph::Graph;
 use crate::placement::Frame;
 pub(crate) use slots::is_empty_slot;
+pub(crate) use stagger::shares_line;
+pub(crate) use sweep::share;
 use sweep::{Field, OVERLAP, Standing};
+pub(crate) use touch::DISTANCE as TOUCH;
 use touch::Touches;
 
 /// The distance by which a member may lie outside of its Section, in canvas units. More than the rounding error of a sum of two

@@ -97,7 +97,7 @@ fn gap_between(a: Frame, b: Frame) -> Option<f64> {
 }
 
 /// Returns `true` if two frames share an edge or middle line.
-fn shares_line(a: Frame, b: Frame) -> bool {
+pub(crate) fn shares_line(a: Frame, b: Frame) -> bool {
     let lines = |frame: Frame| {
         let Frame { left, top, right, bottom } = frame;
         [left, (left + right) / 2.0, right, top, (top + bottom) / 2.0, bottom]

@@ -22,7 +22,7 @@ use crate::placement::Frame;
 use crate::svg::title_frame;
 
 /// Least distance of two frames, in canvas units.
-const DISTANCE: f64 = 16.0;
+pub(crate) const DISTANCE: f64 = 16.0;
 /// By how much the frames of a row or a column may differ, in canvas units.
 const ALIGNED: f64 = 1.0;
 /// Parts of the border of a Section.

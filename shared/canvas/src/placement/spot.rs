@@ -200,7 +200,7 @@ impl Search<'_> {
     }
 
     /// The free place nearest to a position, which is moved into the area of the search first.
-    fn nearest_to(&self, at: Position) -> Option<Position> {
+    pub(super) fn nearest_to(&self, at: Position) -> Option<Position> {
         let at = self.nearest_allowed(at);
         let distance = |position: Position| [(position.x - at.x).powi(2) + (position.y - at.y).powi(2), 0.0];
         self.best([at], distance, |obstacle, at| self.around(obstacle, at))

@@ -9,6 +9,7 @@ use domain::review::{Finding, FindingCode, Severity, StoredAssets};
 use super::*;
 use crate::fixture::{section, sticky};
 use crate::placement::Frame;
+use crate::repair::repair;
 use crate::svg::title_frame;
 use crate::{Touched, is_blocked, validate};
 
@@ -161,6 +162,34 @@ fn boards() -> impl Strategy<Value = Vec<Node>> {
         });
         made.collect()
     })
+}
+
+/// Place and size of the nodes of people.
+fn frames_of_people(graph: &Graph) -> Vec<(NodeId, Position, f64, f64)> {
+    let theirs = graph.nodes().filter(|node| !node.agent_owned);
+    theirs.map(|node| (node.id.clone(), node.position, node.width, node.height)).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn a_repair_is_one_batch_that_is_accepted_and_moves_nothing_of_a_person(nodes in boards()) {
+        let mut graph = crate::fixture::graph(nodes, vec![]);
+        let assets = StoredAssets::new();
+        let repaired = repair(graph.clone(), &assets);
+        prop_assert!(repaired.deletions.is_empty(), "there are only notes and Sections");
+        let before = frames_of_people(&graph);
+        if !repaired.operations.is_empty() {
+            let batch = Batch::new(repaired.operations.clone()).expect("is well formed");
+            let applied = apply(&mut graph, &batch, Options { agent: true, force: false }).expect("is accepted");
+            prop_assert!(!is_blocked(&mut graph, &applied.touched));
+        }
+        prop_assert_eq!(frames_of_people(&graph), before);
+        let held = validate(&graph, &Touched::default(), &assets, &[]).findings;
+        let held: Vec<Finding> = held.into_iter().filter(|finding| finding.holds_claim).collect();
+        prop_assert_eq!(held, repaired.leaves);
+    }
 }
 
 proptest! {
