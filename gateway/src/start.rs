@@ -1,15 +1,16 @@
 //! Requests that start work: what all of them share on the way to a command and back (docs/reference/jobs.md#acceptance).
 
 use app::job::{AcceptedJob, JobSettings, JobStart, StartJob};
-use app::{Acceptance, Start, Terms};
+use app::{Acceptance, Start, Terms, Wanted};
 use axum::response::Response;
 use db::accounts::Credential;
 use domain::canvas::CanvasRecord;
-use domain::id::{AccountUid, CanvasHandle};
+use domain::id::{AccountUid, CanvasHandle, JobId};
 use domain::job::JobStatus;
 use domain::webhook::WebhookInput;
 use egress::Guard;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use crate::extract::caller::Caller;
 use crate::extract::canvas::require_writer;
@@ -138,6 +139,31 @@ pub fn terms_of(check: &mut Check, key: Option<String>, max_credits: Option<i64>
 pub fn with_cap(mut body: Value, terms: &Terms) -> Value {
     if let Some(max) = terms.max_credits {
         body["maxCredits"] = json!(max);
+    }
+    body
+}
+
+/// What the user wants of a start of `outputs` outputs (docs/reference/jobs.md#wanted-outputs). `outputs` is `None` if the request does
+/// not say how many it makes, which is another violation.
+pub fn wanted_of(check: &mut Check, asked: Option<u32>, retry_of: Option<&str>, outputs: Option<u32>) -> Wanted {
+    let outputs = outputs.unwrap_or(1);
+    let asked = asked.unwrap_or(outputs);
+    check.note_if(asked < outputs, "asked", format!("must be at least the number of outputs, {outputs}"));
+    let retry_of = retry_of.and_then(|text| {
+        let id = text.strip_prefix("run:").or_else(|| text.strip_prefix("job:")).unwrap_or(text);
+        check.parsed("retryOf", Uuid::try_parse(id).map_err(|_| "must be the handle of a run or job"))
+    });
+    // The schema bounds `asked`.
+    Wanted { more: asked.saturating_sub(outputs) as i16, retry_of: retry_of.map(JobId) }
+}
+
+/// The canonical body of a start with what the user wants beyond it, if anything.
+pub fn with_wanted(mut body: Value, wanted: &Wanted) -> Value {
+    if wanted.more > 0 {
+        body["asked"] = json!(wanted.more);
+    }
+    if let Some(id) = wanted.retry_of {
+        body["retryOf"] = json!(id.to_string());
     }
     body
 }

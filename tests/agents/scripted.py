@@ -94,7 +94,7 @@ class Agent:
         told = self.tools.ok("canvas_read", canvas=canvas, nodes=[node for node, _ in images])
         left, right = sorted(told["nodes"], key=lambda node: node["position"]["x"])
         position = {"x": (left["position"]["x"] + left["width"] + right["position"]["x"]) / 2 - 160, "y": left["position"]["y"]}
-        node = {"type": "image", "title": "Hero", "position": position}
+        node = {"type": "image", "title": "Hero", "position": position, "metadata": {"placeholder": True}}
         create = [{"type": "node.create", "clientId": "hero", "node": node}]
         self.follow("canvas_edit", canvas=canvas, revision=revision, operations=create)
         self.claim(canvas)

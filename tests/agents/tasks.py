@@ -87,7 +87,9 @@ def rename():
 
 def hero():
     account = Account()
-    images = [{"type": "image", "title": name, "position": {"x": x, "y": 0}} for name, x in (("left", 0), ("right", 1000))]
+    pair = (("left", 0), ("right", 1000))
+    empty = {"placeholder": True}
+    images = [{"type": "image", "title": name, "position": {"x": x, "y": 0}, "metadata": empty} for name, x in pair]
     taken = text("taken", 480, 60)
     agent, canvas, ids = agent_on(account, "Pair", images + [taken])
     before = graph(account.owner, canvas)["nodes"]

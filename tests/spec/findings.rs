@@ -224,7 +224,8 @@ async fn a_member_that_leaves_its_section_blocks() {
             {"type": "node.create", "clientId": "m", "node": {"type": "text", "position": {"x": x, "y": 0}, "metadata": {"sectionId": "s"}}},
         ])
     };
-    assert_eq!(said(&validation(&user, &canvas, with_member(80)).await), [], "edge on edge is inside");
+    let at_edge = validation(&user, &canvas, with_member(80)).await;
+    assert_eq!(said(&at_edge), [("frames_touch", "warning", "agent")], "edge on edge is inside");
     let blocked = validation(&user, &canvas, with_member(81)).await;
     assert_eq!(said(&blocked), [("section_overflow", "error", "agent")]);
     assert_eq!(blocked["completionReview"]["containment"]["status"], "blocked");
@@ -250,7 +251,12 @@ async fn references_from_empty_images_are_warned_of() {
         ("flow", vec![]),
         ("list", vec![]),
     ] {
-        let operations = json!([node("i", "image", 0, 0), node("v", "video", 1000, 0),
+        let [image, video] = [("i", "image", 0), ("v", "video", 1000)].map(|(name, kind, x)| {
+            let mut node = node(name, kind, x, 0);
+            node["node"]["metadata"] = json!({"placeholder": true});
+            node
+        });
+        let operations = json!([image, video,
             {"type": "connection.create", "clientId": "c", "fromNodeId": "i", "toNodeId": "v", "purpose": purpose}]);
         let found = validation(&user, &canvas, operations).await;
         assert_eq!(said(&found), expected, "{purpose}");
@@ -374,18 +380,18 @@ async fn what_a_render_shows_badly_is_advice() {
     let done = user.finished(&user.send("/actions/resize/runs", &request).await.expect(202).json()).await;
     assert_eq!(done["completionReview"]["advisoryFindingCodes"], json!(["upscaled_output"]));
     // A card of 320 by 100 with a title holds an image of 320 by 72, and crops one of 5:1.
-    let wall = |x: i64, y: i64, width: u32, height: u32| json!({"type": "node.create", "node": {"type": "image", "position": {"x": 9000 + x, "y": y}, "width": width, "height": height}});
+    let wall = |x: i64, y: i64, width: u32, height: u32| json!({"type": "node.create", "node": {"type": "text", "position": {"x": 9000 + x, "y": y}, "width": width, "height": height}});
     let worse = json!([
         {"type": "node.update", "nodeId": asset["node"], "patch": {"width": 320, "height": 100}},
-        {"type": "node.create", "node": {"type": "text", "position": {"x": 5000, "y": 0}, "metadata": {"content": "word\n".repeat(9)}}},
-        {"type": "node.create", "clientId": "in", "node": {"type": "image", "position": {"x": 9020, "y": 20}, "width": 100, "height": 100}},
-        {"type": "node.create", "clientId": "out", "node": {"type": "image", "position": {"x": 9600, "y": 20}, "width": 100, "height": 100}},
-        wall(-120, -100, 130, 340), wall(130, -100, 130, 340), wall(12, -100, 116, 110), wall(12, 130, 116, 110),
+        {"type": "node.create", "clientId": "in", "node": {"type": "text", "position": {"x": 9020, "y": 20}, "width": 100, "height": 100}},
+        {"type": "node.create", "clientId": "out", "node": {"type": "text", "position": {"x": 9600, "y": 20}, "width": 100, "height": 100}},
+        // The lines leave 16 units from the node, and 8 beside the walls.
+        wall(-126, -100, 130, 340), wall(136, -100, 130, 340), wall(20, -106, 100, 110), wall(20, 136, 100, 104),
         {"type": "connection.create", "fromNodeId": "in", "toNodeId": "out"},
     ]);
     let advised = validation(&user, &canvas, worse.clone()).await;
     let advice = |code: &'static str| (code, "warning", "agent");
-    let expected = ["line_crosses_node", "picture_cropped", "text_truncated", "upscaled_output"];
+    let expected = ["line_crosses_node", "picture_cropped", "upscaled_output"];
     let mut listed = said(&advised);
     listed.sort_unstable();
     assert_eq!(listed, expected.map(advice));
@@ -398,6 +404,127 @@ async fn what_a_render_shows_badly_is_advice() {
     let mut listed = said(&reviewed);
     listed.sort_unstable();
     assert_eq!(listed, expected.map(advice));
+}
+
+#[tokio::test]
+async fn what_holds_a_claim_is_marked_and_named_and_blocks_no_batch() {
+    let stack = &Stack::with_workers().await;
+    let account = stack.account().await;
+    let (person, agent) = (stack.user_by(&account, "all", "browser").await, stack.user_of(&account, "all").await);
+    let canvas = person.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let section = |name: &str, x: i64, y: i64| json!({"type": "node.create", "clientId": name, "node": {"type": "sticky", "title": "", "position": {"x": x, "y": y}, "width": 400, "height": 400, "metadata": {"section": true}}});
+    let worse = json!([
+        node("slot", "image", 0, 0), node("film", "video", 1000, 0), node("a", "text", 3000, 0), node("b", "text", 3325, 7),
+        section("s", 6000, 0), section("t", 6440, 30),
+        {"type": "node.create", "node": {"type": "text", "position": {"x": 9000, "y": 0}, "metadata": {"content": "word\n".repeat(9)}}},
+    ]);
+    let codes =
+        ["empty_slot", "empty_slot", "frames_touch", "sections_staggered", "sections_staggered", "text_truncated"];
+    let sorted = |validation: &Value| {
+        let mut found: Vec<(String, String, Value)> = validation["findings"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|of| (text(of, "/code").to_owned(), text(of, "/severity").to_owned(), of["holdsClaim"].clone()))
+            .collect();
+        found.sort_by(|a, b| a.0.cmp(&b.0));
+        found
+    };
+    let each = |severity: &str, holds: bool| codes.map(|code| (code.to_owned(), severity.to_owned(), json!(holds)));
+    assert_eq!(sorted(&validation(&person, &canvas, worse.clone()).await), each("info", false));
+    let tried = validation(&agent, &canvas, worse.clone()).await;
+    assert_eq!(sorted(&tried), each("warning", true));
+    agent.apply(id, worse).await;
+    let reviewed = agent.get(&format!("/canvases/{id}/review")).await.ok()["validation"].clone();
+    assert_eq!(sorted(&reviewed), each("warning", true));
+    let review = &reviewed["completionReview"];
+    assert_eq!((&review["status"], &review["doneClaimAllowed"]), (&json!("blocked"), &json!(false)));
+    assert_eq!(review["delivery"]["nonDurableOutputHandles"].as_array().map(Vec::len), Some(2));
+    assert_eq!(review["containment"]["findingCodes"], json!(["text_truncated"]));
+    // Placeholders are neither findings nor outputs.
+    let nodes = person.canvas(id).await["nodes"].as_array().cloned().expect("a list");
+    let pictures = nodes.iter().filter(|node| node["type"] == "image" || node["type"] == "video");
+    let marked = pictures
+        .map(|node| json!({"type": "node.update", "nodeId": node["id"], "patch": {"metadata": {"placeholder": true}}}));
+    agent.apply(id, marked.collect()).await;
+    let review = agent.get(&format!("/canvases/{id}/review")).await.ok()["validation"]["completionReview"].clone();
+    assert_eq!((&review["outputs"]["count"], &review["status"]), (&json!(0), &json!("needs-review")));
+    assert_eq!(
+        review["instruction"],
+        "Do not call the work done: resolve frames_touch (1), sections_staggered (2), text_truncated (1), then validate again."
+    );
+}
+
+#[tokio::test]
+async fn repairs_are_a_batch_that_ends_what_holds_and_moves_nothing_of_a_person() {
+    let stack = &Stack::without_workers().await;
+    let account = stack.account().await;
+    let (person, agent) = (stack.user_by(&account, "all", "browser").await, stack.user_of(&account, "all").await);
+    let viewer = stack.user().await;
+    let canvas = person.make_canvas().await;
+    let (id, handle) = (text(&canvas, "/id"), text(&canvas, "/handle"));
+    let section = |name: &str, x: i64, y: i64| json!({"type": "node.create", "clientId": name, "node": {"type": "sticky", "title": "", "position": {"x": x, "y": y}, "width": 400, "height": 400, "metadata": {"section": true}}});
+    let member = |name: &str, x: i64, y: i64| json!({"type": "node.create", "clientId": name, "node": {"type": "sticky", "position": {"x": x, "y": y}, "width": 100, "height": 100, "metadata": {"sectionId": "s"}}});
+    person.apply(id, json!([node("mine", "text", 0, 0)])).await;
+    let mine = person.canvas(id).await["nodes"][0].clone();
+    let worse = json!([
+        node("over", "text", 9, 9),
+        node("near", "text", 325, 7),
+        node("slot", "image", 3000, 0),
+        section("s", 6000, 0),
+        member("m", 6004, 200),
+        section("t", 6500, 30),
+    ]);
+    force(&agent, &canvas, worse).await;
+    let path = |of: &str| format!("/canvases/{of}/review?repairs=true");
+    stack.share(&person, id, &viewer.uid, "viewer").await;
+    let review = agent.get(&path(id)).await.ok();
+    assert_eq!(viewer.get(&path(handle)).await.ok()["repairs"], review["repairs"], "a viewer may ask");
+    let plain = agent.get(&format!("/canvases/{id}/review")).await.ok();
+    assert!(plain.get("repairs").is_none() && plain["validation"] == review["validation"]);
+    let repairs = &review["repairs"];
+    assert_eq!((&repairs["leaves"], &repairs["works"]), (&json!([]), &json!([])), "{repairs}");
+    assert_eq!(repairs["deletions"].as_array().map(Vec::len), Some(1));
+    let operations = repairs["operations"].as_array().cloned().expect("a list");
+    assert!(operations.iter().all(|of| of["type"] != "node.delete" && of["nodeId"] != mine["id"]), "{repairs}");
+    let tried = validation(&agent, &canvas, json!(operations)).await;
+    assert_eq!(tried["status"], "advisory", "only the empty slot is left: {tried}");
+    agent.apply(id, json!(operations)).await;
+    agent.apply(id, json!([{"type": "node.delete", "nodeId": repairs["deletions"][0]}])).await;
+    assert_eq!(person.canvas(id).await["nodes"][0], mine);
+    let done = agent.get(&path(id)).await.ok();
+    assert_eq!(done["validation"]["completionReview"]["doneClaimAllowed"], true, "{done}");
+    assert_eq!(done["repairs"], json!({"operations": [], "deletions": [], "works": [], "leaves": []}));
+    let odd = agent.get(&format!("/canvases/{id}/review?repairs=yes")).await;
+    odd.expect_error(400, "input_validation_error", &["repairs"]);
+}
+
+#[tokio::test]
+async fn a_result_that_fills_a_placeholder_ends_it() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let (target, other) = (user.slot(id).await, user.slot(id).await);
+    let mark =
+        |node: &str| json!({"type": "node.update", "nodeId": node, "patch": {"metadata": {"placeholder": true}}});
+    user.apply(id, json!([mark(&target), mark(&other)])).await;
+    let asset = user.upload("image/png", images::png(100, 20)).await;
+    let request = user.resize_request(id, &target, text(&asset, "/handle")).await;
+    let done = user.finished(&user.send("/actions/resize/runs", &request).await.expect(202).json()).await;
+    assert_eq!(
+        (&done["status"], &done["completionReview"]["status"]),
+        (&json!("succeeded"), &json!("ready")),
+        "{done}"
+    );
+    let node = user.canvas(id).await["nodes"][0].clone();
+    assert!(node["asset"].is_string() && node["metadata"].get("placeholder").is_none(), "{node}");
+    // On a node that shows an image it is stored and means nothing.
+    user.apply(id, json!([mark(&target)])).await;
+    assert_eq!(user.canvas(id).await["nodes"][0]["metadata"]["placeholder"], true);
+    let reviewed = user.get(&format!("/canvases/{id}/review")).await.ok();
+    assert_eq!(said(&reviewed["validation"]), []);
 }
 
 #[tokio::test]

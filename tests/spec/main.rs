@@ -20,6 +20,7 @@ mod connections;
 mod console;
 mod content;
 mod conventions;
+mod debts;
 mod elements;
 mod events;
 mod examples;

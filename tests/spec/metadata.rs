@@ -68,6 +68,36 @@ async fn alt_text_belongs_to_images_and_videos() {
 }
 
 #[tokio::test]
+async fn a_placeholder_is_an_image_or_video_and_says_true_or_false() {
+    let stack = &Stack::without_workers().await;
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    for kind in ["image", "video"] {
+        let made = json!([create(json!({"type": kind, "metadata": {"placeholder": true}}))]);
+        let made = user.apply(id, made).await;
+        let node = &made["resolvedIds"]["n"];
+        let path = format!("/canvases/{id}/nodes/{}", node.as_str().expect("an id"));
+        assert_eq!(user.get(&path).await.ok()["node"]["metadata"]["placeholder"], true, "{kind}");
+        let copy =
+            json!([{"type": "node.duplicate", "clientId": "c", "nodeId": node, "position": {"x": 0, "y": 3000}}]);
+        let copied = user.apply(id, copy).await;
+        let path = format!("/canvases/{id}/nodes/{}", text(&copied, "/resolvedIds/c"));
+        assert_eq!(user.get(&path).await.ok()["node"]["metadata"]["placeholder"], true, "{kind}");
+        let odd = json!([{"type": "node.update", "nodeId": node, "patch": {"metadata": {"placeholder": "yes"}}}]);
+        let refused = user.batch(id, text(&user.canvas(id).await, "/revision"), odd).await;
+        refused.expect_error(400, "input_validation_error", &["operations[0].patch.metadata.placeholder"]);
+        let delete = json!([{"type": "node.delete", "nodeId": node}, {"type": "node.delete", "nodeId": copied["resolvedIds"]["c"]}]);
+        user.apply(id, delete).await;
+    }
+    for kind in ["text", "sticky"] {
+        let made = json!([create(json!({"type": kind, "metadata": {"placeholder": true}}))]);
+        let refused = user.batch(id, text(&user.canvas(id).await, "/revision"), made).await;
+        refused.expect_error(400, "input_validation_error", &["operations[0].node.metadata.placeholder"]);
+    }
+}
+
+#[tokio::test]
 async fn writable_metadata_keys_are_kept_and_all_others_refused() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;

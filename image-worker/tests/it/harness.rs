@@ -319,6 +319,7 @@ impl Harness {
             estimated_seconds: 1,
             credit_cost: 0,
             recipe_run: None,
+            about: None,
             traceparent: None,
         };
         db::jobs::insert(conn, &job).await.expect("inserts");

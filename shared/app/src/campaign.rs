@@ -277,6 +277,7 @@ impl<M> StartCampaign<'_, M> {
             estimated_seconds,
             credit_cost,
             recipe_run: None,
+            about: None,
             traceparent: Some(&self.traceparent),
         };
         db::jobs::insert(conn, &job).await?;

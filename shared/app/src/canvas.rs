@@ -176,7 +176,8 @@ impl Command for ApplyBatch<'_> {
             }
             Err(Refusal::Findings(touched)) => {
                 let assets = stored_assets(conn, &graph).await?;
-                return Err(Error::Blocked(Box::new(::canvas::validate(&graph, &touched, &assets))));
+                let works = db::jobs::owing(conn, canvas.record.key, self.target.account).await?;
+                return Err(Error::Blocked(Box::new(::canvas::validate(&graph, &touched, &assets, &works))));
             }
         };
         let changed = write(conn, canvas, graph, applied, ("operations", self.event())).await?;

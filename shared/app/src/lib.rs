@@ -24,4 +24,4 @@ pub mod upload;
 pub use command::{Base, CanvasWrite, Command, Key, KnownOutcome, LockedCanvas, Locks, replay, run};
 pub use error::{Error, Result};
 pub use models::Models;
-pub use start::{Acceptance, Start, Terms, quote};
+pub use start::{Acceptance, Start, Terms, Wanted, quote};

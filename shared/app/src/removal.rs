@@ -41,6 +41,11 @@ impl Removal {
         self.nodes.is_empty()
     }
 
+    /// Number of nodes.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
     pub fn contains(&self, id: &NodeId) -> bool {
         self.nodes.iter().any(|node| node.id == *id)
     }

@@ -7,6 +7,7 @@
 //! reserves the price that was checked. [`quote`] executes it without locks, in a read-only transaction on one snapshot.
 
 use db::{PgConnection, PgPool};
+use domain::Violation;
 use domain::id::{AccountUid, JobId};
 use domain::idempotency::Fingerprint;
 use domain::job::StartQuote;
@@ -58,6 +59,36 @@ impl Terms {
     pub async fn reserve(&self, conn: &mut PgConnection, account: &AccountUid, id: JobId, price: i64) -> Result<()> {
         self.admit(price)?;
         require_covered(db::ledger::reserve(conn, account, id, price).await?, price)
+    }
+}
+
+/// What the user wants of a start beyond what it makes (docs/reference/jobs.md#wanted-outputs).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wanted {
+    /// Number of outputs that the user wants and the start does not make.
+    pub more: i16,
+    /// Ended work that owes as many outputs fewer as the start makes.
+    pub retry_of: Option<JobId>,
+}
+
+impl Wanted {
+    /// Rejects work that this start of the account, about this canvas or none, cannot make up for.
+    pub async fn check(&self, conn: &mut PgConnection, account: &AccountUid, canvas_key: Option<i64>) -> Result<()> {
+        let Some(id) = self.retry_of else { return Ok(()) };
+        if db::jobs::may_be_retried(conn, id, account, canvas_key).await? {
+            return Ok(());
+        }
+        let message = "must be ended work of the account, on the same canvas or on none";
+        Err(Error::Unprocessable(vec![Violation::new("retryOf", message)]))
+    }
+
+    /// Records that the start makes so many outputs in the place of earlier ones.
+    pub async fn make_up(&self, conn: &mut PgConnection, outputs: usize) -> Result<()> {
+        if let Some(id) = self.retry_of {
+            // A start makes a few outputs.
+            db::jobs::make_up(conn, id, outputs as i16).await?;
+        }
+        Ok(())
     }
 }
 

@@ -263,6 +263,11 @@ impl Graph {
         self.members.get(section.as_str()).into_iter().flatten().filter_map(|slot| self.nodes.get(*slot))
     }
 
+    /// The Section that a node belongs to.
+    pub(crate) fn section_of(&self, node: &Node) -> Option<&Node> {
+        self.nodes.get(self.nodes.find(&NodeId::from_stored(node.section_id()?.to_owned()))?)
+    }
+
     fn links_of(&self, id: &NodeId) -> Option<&Links> {
         self.links.get(&self.nodes.find(id)?)
     }

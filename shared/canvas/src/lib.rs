@@ -18,6 +18,7 @@ mod outline;
 pub mod pack;
 pub mod placement;
 mod reference;
+pub mod repair;
 pub mod review;
 pub mod size;
 mod slots;

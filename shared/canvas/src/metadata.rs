@@ -105,9 +105,10 @@ impl MetadataPatch {
         ));
         let section = (self.makes_section() && kind != NodeType::Sticky)
             .then_some(("section", "must not be set on a node that is not a sticky"));
-        let alt_text = (self.set.contains_key("altText") && kind.holds_text())
-            .then_some(("altText", "must not be set on a node that is not an image or video"));
-        content.into_iter().chain(section).chain(alt_text)
+        let of_pictures =
+            ["altText", "placeholder"].into_iter().filter(move |key| kind.holds_text() && self.set.contains_key(*key));
+        let of_pictures = of_pictures.map(|key| (key, "must not be set on a node that is not an image or video"));
+        content.into_iter().chain(section).chain(of_pictures)
     }
 
     /// Merges it into a node, key by key. `section` is the Section that [`Home::Join`] names.
@@ -168,7 +169,7 @@ fn read(key: &str, value: Value) -> Result<Entry, String> {
         "fontSize" => font_size,
         "color" => color,
         "textAlign" => text_align,
-        "locked" | "collapsed" => boolean,
+        "locked" | "collapsed" | "placeholder" => boolean,
         "section" => section,
         "sectionId" => section_id,
         "tags" => tags,
@@ -359,7 +360,7 @@ mod tests {
             assert!(stored("textAlign", json!(right)).is_some());
         }
         assert_eq!(stored("textAlign", json!("justify")), None);
-        for key in ["locked", "collapsed", "section"] {
+        for key in ["locked", "collapsed", "placeholder", "section"] {
             assert_eq!(stored(key, json!(true)), Some(json!(true)));
             assert_eq!(stored(key, json!("true")), None);
         }

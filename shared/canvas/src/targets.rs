@@ -212,7 +212,7 @@ fn allowed(graph: &mut Graph, applied: Applied) -> Result<Applied, Refused> {
         return Ok(applied);
     }
     // Errors depend on no assets.
-    let findings = validate(graph, &applied.touched, &StoredAssets::default()).findings;
+    let findings = validate(graph, &applied.touched, &StoredAssets::default(), &[]).findings;
     let errors = findings.into_iter().filter(|finding| finding.severity == Severity::Error).map(|finding| {
         let field = match finding.code {
             Name::Known(FindingCode::ReferenceCycle) => "connect",

@@ -22,7 +22,7 @@ pub struct Filter {
     pub kind: Option<RunKind>,
     /// The status that a read shows.
     pub status: Option<JobStatus>,
-    /// Key of the canvas that the work writes to.
+    /// Key of the canvas that the work writes to or names.
     pub canvas_key: Option<i64>,
 }
 
@@ -123,7 +123,7 @@ pub async fn list(
                WHERE j.account_uid = $1 AND j.recipe_run IS NULL
                  AND ((SELECT $2::text) IS NULL OR j.kind = $2)
                  AND ((SELECT $3::text) IS NULL OR shown.status = $3)
-                 AND ((SELECT $4::bigint) IS NULL OR j.canvas_key = $4)
+                 AND ((SELECT $4::bigint) IS NULL OR j.canvas_key = $4 OR j.about_canvas = $4)
                  AND (j.created_at, j.id) < ((SELECT coalesce($5::timestamptz, 'infinity')), (SELECT coalesce($6::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')))
                  AND (j.retain_until IS NULL
                       OR j.retain_until > now() - CASE WHEN j.kind <> 'video' AND j.status = 'succeeded'

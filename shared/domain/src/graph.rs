@@ -264,6 +264,11 @@ impl Node {
         self.server.part("recipe", |server| server.recipe.as_deref())
     }
 
+    /// Returns `true` if it is to stay empty for now.
+    pub fn is_placeholder(&self) -> bool {
+        self.metadata.part("placeholder", |metadata| metadata.placeholder.as_ref()) == Some(&true)
+    }
+
     /// Handle of the work that writes to it, as in `metadata.job`: a job, or a Recipe run while none of its jobs writes
     /// to this node.
     pub fn awaited(&self) -> Option<&str> {
@@ -277,8 +282,11 @@ impl Node {
         self.provenance().is_some_and(Provenance::is_made)
     }
 
-    /// Shows another asset. The previous one moves to the history, with the run that replaced it.
+    /// Shows another asset, and is no placeholder any more. The previous one moves to the history, with the run that replaced it.
     pub fn replace_asset(&mut self, asset: AssetHandle, at: Timestamp, run: Option<RunHandle>) {
+        if self.is_placeholder() {
+            self.metadata.placeholder = None;
+        }
         if let Some(earlier) = self.asset.replace(asset) {
             let history = &mut self.server.history;
             history.insert(0, HistoryEntry { others: Map::new(), asset: earlier, at, run });

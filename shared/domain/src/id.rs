@@ -287,6 +287,8 @@ macro_rules! forms {
 forms! {
     /// `node:<id>`.
     NodeHandle, "^node:[A-Za-z0-9_-]{1,180}$";
+    /// An output: a node, or work that no node stands for.
+    OutputHandle, "^(?:node|run|job):[A-Za-z0-9_-]{1,180}$";
     /// `connection:<id>`.
     ConnectionHandle, "^connection:[A-Za-z0-9_-]{1,180}$";
     /// `element:<id>`.

@@ -75,6 +75,8 @@ pub struct WritableMetadata {
     /// Things that results must not show.
     #[schema(max_length = 8000)]
     pub negative_prompt: Option<String>,
+    /// `true` if the node is to stay empty for now. Only on `image` and `video` nodes; a result that fills the node removes it.
+    pub placeholder: Option<bool>,
     /// Prompt.
     #[schema(max_length = 8000)]
     pub prompt: Option<String>,
@@ -394,7 +396,7 @@ mod tests {
             let text = text.replace(r#""selected""#, &serde_json::json!(crate::import::Evidence::ALL[0]).to_string());
             assert_eq!(rewritten::<ServerMetadata>(&text), text);
         }
-        let text = r##"{"altText":"a","aspectRatio":"1:1","collapsed":true,"color":"#00ffAA","content":"c","count":1,"custom":{"b":[1e300,null],"c":{"a":"ü"}},"durationSeconds":2,"fontSize":12.5,"locked":false,"model":"m","negativePrompt":"n","prompt":"p","quality":"q","section":true,"sectionId":"s","size":"z","tags":["t"],"textAlign":"left","zIndex":-3}"##;
+        let text = r##"{"altText":"a","aspectRatio":"1:1","collapsed":true,"color":"#00ffAA","content":"c","count":1,"custom":{"b":[1e300,null],"c":{"a":"ü"}},"durationSeconds":2,"fontSize":12.5,"locked":false,"model":"m","negativePrompt":"n","placeholder":true,"prompt":"p","quality":"q","section":true,"sectionId":"s","size":"z","tags":["t"],"textAlign":"left","zIndex":-3}"##;
         assert_eq!(rewritten::<WritableMetadata>(text), text);
     }
 

@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::canvas::{CanvasSummary, Changes};
 use crate::constant::True;
 use crate::graph::named;
-use crate::id::{AssetHandle, ConnectionHandle, NodeHandle, NodeId};
+use crate::id::{AssetHandle, ConnectionHandle, NodeHandle, NodeId, OutputHandle};
 use crate::known::Name;
+use crate::operation::Operation;
 
 named! {
     /// Code of a finding; stable.
@@ -18,8 +20,15 @@ named! {
         AgentOverlap = "agent_overlap",
         /// Two frames owned by the user overlap.
         UserOverlap = "user_overlap",
+        /// Two frames that do not overlap are nearer to each other than 16 units, or a node is that near to an edge of its
+        /// Section, lies over the title of its Section or crosses the edge of another Section.
+        FramesTouch = "frames_touch",
+        /// A Section stands beside others and shares an edge or middle line with none of them.
+        SectionsStaggered = "sections_staggered",
         /// The frame of a node extends beyond the frame of its Section.
         SectionOverflow = "section_overflow",
+        /// A card is too small for its text.
+        TextTruncated = "text_truncated",
         /// The source of a reference or frame is an image node that shows nothing.
         ReferenceSourceEmpty = "reference_source_empty",
         /// A node or asset that an output was made from no longer exists.
@@ -28,12 +37,12 @@ named! {
         ReferenceCycle = "reference_cycle",
         /// Outputs were made by the embedded runtime and stand in for those of a model.
         StandInOutput = "stand_in_output",
-        /// A connection passes behind the card of another node.
+        /// An image or video node shows nothing, waits for no work and is no placeholder.
+        EmptySlot = "empty_slot",
+        /// A connection passes behind the card of another node, or over the title of a Section.
         LineCrossesNode = "line_crosses_node",
         /// A card cuts off the edges of its image.
         PictureCropped = "picture_cropped",
-        /// A card is too small for its text.
-        TextTruncated = "text_truncated",
         /// An Action enlarged its source more than 1.5 times a side.
         UpscaledOutput = "upscaled_output",
         /// A mask could not be applied to what the model made.
@@ -44,30 +53,40 @@ named! {
 /// The three questions that findings answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// Findings about frames that cover each other.
+    /// Findings about frames that cover each other, are too near to each other or are out of line.
     Overlap,
-    /// Findings about members that do not lie within their Sections.
+    /// Findings about members that do not lie within their Sections, and texts that do not lie within their nodes.
     Containment,
     /// Findings about sources of references that do not exist.
     ReferenceLineage,
 }
 
 impl FindingCode {
-    /// The group of the code. A finding without one is advice, which does not prevent a claim that the work is done.
+    /// The group of the code. A finding without one is advice, which does not prevent a claim that the work is done; only
+    /// `empty_slot` does.
     pub const fn group(self) -> Option<Group> {
         match self {
-            FindingCode::AgentOverlap | FindingCode::UserOverlap => Some(Group::Overlap),
-            FindingCode::SectionOverflow => Some(Group::Containment),
+            FindingCode::AgentOverlap
+            | FindingCode::UserOverlap
+            | FindingCode::FramesTouch
+            | FindingCode::SectionsStaggered => Some(Group::Overlap),
+            FindingCode::SectionOverflow | FindingCode::TextTruncated => Some(Group::Containment),
             FindingCode::ReferenceSourceEmpty | FindingCode::ReferenceSourceMissing | FindingCode::ReferenceCycle => {
                 Some(Group::ReferenceLineage)
             }
             FindingCode::StandInOutput
+            | FindingCode::EmptySlot
             | FindingCode::LineCrossesNode
             | FindingCode::PictureCropped
-            | FindingCode::TextTruncated
             | FindingCode::UpscaledOutput
             | FindingCode::MaskNotApplied => None,
         }
+    }
+
+    /// Returns `true` if a finding of this code keeps `doneClaimAllowed` false.
+    pub fn holds_claim(self, severity: Severity, ownership: Ownership) -> bool {
+        let may_hold = self.group().is_some() || self == FindingCode::EmptySlot;
+        may_hold && severity != Severity::Info && ownership == Ownership::Agent
     }
 }
 
@@ -106,6 +125,10 @@ pub struct Finding {
     pub message: String,
     /// Owner of the work that the finding is about.
     pub ownership: Ownership,
+    /// `true` if it keeps `doneClaimAllowed` false.
+    #[serde(default)]
+    #[schema(required)]
+    pub holds_claim: bool,
     /// Handles of the nodes concerned.
     #[schema(value_type = Vec<NodeHandle>)]
     pub node_handles: Vec<String>,
@@ -216,9 +239,9 @@ pub struct CompletionReview {
     pub instruction: String,
     /// Outputs of the canvas.
     pub outputs: Outputs,
-    /// Findings about frames that cover each other.
+    /// Findings about frames that cover each other, are too near to each other or are out of line.
     pub overlap: GroupReview,
-    /// Findings about members that do not lie within their Sections.
+    /// Findings about members that do not lie within their Sections, and texts that do not lie within their nodes.
     pub containment: GroupReview,
     /// Findings about sources of references that do not exist.
     pub reference_lineage: GroupReview,
@@ -234,7 +257,7 @@ pub struct CompletionReview {
     pub advisory_finding_codes: Vec<Name<FindingCode>>,
 }
 
-/// Outputs of a canvas: the nodes that work writes to.
+/// Outputs of a canvas: the nodes that work writes to, empty slots of agents, and work of the caller that owes outputs without a node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Outputs {
@@ -250,8 +273,8 @@ pub struct Outputs {
     /// Number of outputs that show nothing and whose last job failed or was canceled.
     #[schema(minimum = 0)]
     pub failed_count: usize,
-    /// Node handles of the outputs.
-    #[schema(value_type = Vec<NodeHandle>)]
+    /// Node handles of the outputs; of works without a node, `run:` or `job:` handles.
+    #[schema(value_type = Vec<OutputHandle>)]
     pub handles: Vec<String>,
 }
 
@@ -312,11 +335,11 @@ pub struct DeliveryReview {
     /// Reasons for people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
-    /// Node handles of pending outputs.
-    #[schema(value_type = Vec<NodeHandle>)]
+    /// Handles of pending outputs.
+    #[schema(value_type = Vec<OutputHandle>)]
     pub pending_output_handles: Vec<String>,
-    /// Node handles of failed outputs.
-    #[schema(value_type = Vec<NodeHandle>)]
+    /// Handles of failed outputs.
+    #[schema(value_type = Vec<OutputHandle>)]
     pub failed_output_handles: Vec<String>,
     /// Node handles of outputs that are not stored.
     #[schema(value_type = Vec<NodeHandle>)]
@@ -368,6 +391,56 @@ pub struct DryRun {
     pub validation: Validation,
 }
 
+named! {
+    /// What can be done about work that owes outputs.
+    RemedyKind {
+        /// Wait until it has ended.
+        Wait = "wait",
+        /// Start what it owes again.
+        Retry = "retry",
+        /// Give up what it owes, and tell the user.
+        GiveUp = "giveUp",
+    }
+}
+
+/// What can be done about work that owes outputs, as a request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Remedy {
+    /// What it does.
+    #[schema(value_type = RemedyKind)]
+    pub kind: Name<RemedyKind>,
+    /// Path of the request with its query, without the base URL: a GET to wait, a POST to start again, a DELETE to give up.
+    pub path: String,
+    /// Body of the start, without an idempotency key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub body: Option<Map<String, Value>>,
+}
+
+/// Remedies of work that owes outputs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct WorkRepair {
+    /// Handle of the run or job.
+    #[schema(value_type = OutputHandle)]
+    pub handle: String,
+    /// What can be done.
+    pub remedies: Vec<Remedy>,
+}
+
+/// What would end the findings and debts that hold the claim.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Repairs {
+    /// A batch that a dry run on this revision accepts. It deletes nothing, and moves and resizes nothing of a person.
+    #[schema(max_items = 200)]
+    pub operations: Vec<Operation>,
+    /// Plain ids of empty slots of agents. Deleting them ends their findings.
+    pub deletions: Vec<NodeId>,
+    /// Work of the caller that owes outputs.
+    pub works: Vec<WorkRepair>,
+    /// The findings that hold the claim after operations and deletions.
+    pub leaves: Vec<Finding>,
+}
+
 /// A canvas and its review.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CanvasReview {
@@ -375,6 +448,9 @@ pub struct CanvasReview {
     pub canvas: CanvasSummary,
     /// Findings and completion review.
     pub validation: Validation,
+    /// With `repairs=true`: what would end the findings and debts that hold the claim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repairs: Option<Repairs>,
 }
 
 /// Origin of an asset.
@@ -393,6 +469,21 @@ pub struct DetachedOutput {
     pub node: NodeId,
     /// The image, if it was made. No node shows it.
     pub asset: Option<AssetHandle>,
+}
+
+/// Work that owes outputs which no node stands for, or has owed some that were given up (`docs/reference/findings.md#works-without-a-node`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct OwingWork {
+    /// `run:<id>`, of a video `job:<uuid>`.
+    pub handle: String,
+    /// `true` if it has not ended.
+    pub is_active: bool,
+    /// Number of its outputs that it does not owe.
+    pub made: u32,
+    /// Number of outputs that it owes.
+    pub owed: u32,
+    /// Number of outputs that were given up.
+    pub given_up: u32,
 }
 
 /// The fields of a stored asset that a review needs.

@@ -199,5 +199,8 @@ pub fn finding(finding: &Finding) -> Value {
             short[name] = json!(handles);
         }
     }
+    if finding.holds_claim {
+        short["holdsClaim"] = json!(true);
+    }
     short
 }

@@ -59,7 +59,6 @@ pub struct Work {
     waiting: Option<String>,
     #[schemars(with = "Option<Value>")]
     failure: Option<WorkFailure>,
-    done_claim_allowed: Option<bool>,
     instruction: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     next: Vec<Next>,
@@ -100,7 +99,8 @@ impl Work {
             }
             _ => Output::of_job(record),
         };
-        let review = record.completion_review.as_ref();
+        // Its claim leaves out work without a node: `canvas_review` alone makes it.
+        let review = record.completion_review.as_ref().filter(|review| !review.done_claim_allowed);
         let is_expired = record.is(JobStatus::Expired);
         let mut work = Self {
             run: record.handle().to_owned(),
@@ -117,7 +117,6 @@ impl Work {
                 false => waiting.to_string(),
             }),
             failure: record.failure.clone().filter(|_| !is_expired),
-            done_claim_allowed: review.map(|review| review.done_claim_allowed),
             instruction: review.map(|it| it.instruction.clone()).or_else(|| is_expired.then(|| EXPIRED.to_owned())),
             next: Vec::new(),
         };

@@ -176,7 +176,14 @@ pub async fn video(board: &mut Board<'_>, uid: &str, first: &str, last: &str, ou
         ]))
         .await?
         .json();
-    board.section("Video", 1, &[text(&made, "/resolvedIds/video")?.to_owned()]).await?;
+    let node = text(&made, "/resolvedIds/video")?.to_owned();
+    // Then it stays on the canvas when the job's record is removed.
+    let mut body = board.body(json!({"targetNodeId": node})).await?;
+    if let Some(members) = body.as_object_mut() {
+        members.remove("idempotencyKey");
+    }
+    service.json(|client| client.keep_job_video(job).prefer("handling=lenient").json(&body)).await?;
+    board.section("Video", 1, &[node]).await?;
     Ok((format!("3 s, {} kB, video.mp4", video.len() / 1000), ()))
 }
 

@@ -88,7 +88,9 @@ async fn a_review_leaves_what_a_person_made_where_it_is() {
     let review = tools.ok("canvas_review", json!({"canvas": canvas})).await;
     assert_eq!(review["findings"][0]["code"], "agent_overlap", "{review}");
     let apart = review["next"][0]["arguments"].clone();
-    assert_eq!(apart["operations"][0]["nodeIds"], json!([node]), "{review}");
+    let [moved] = apart["operations"].as_array().expect("a list").as_slice() else { panic!("{review}") };
+    assert_eq!(moved["type"], "node.move", "{review}");
+    assert_eq!(node, json!(format!("node:{}", text(moved, "/nodeId"))), "{review}");
     tools.ok("canvas_edit", apart).await;
     let canvas = person.canvas(id).await;
     let mine = canvas["nodes"].as_array().expect("nodes").iter().find(|it| it["title"] == "mine").expect("a node");

@@ -65,6 +65,7 @@ const METADATA: Record<(typeof WRITABLE)[number], (value: unknown) => boolean> =
   zIndex: Number.isSafeInteger,
   tags: (value) => Array.isArray(value) && value.every(isText),
   altText: isText,
+  placeholder: isFlag,
   custom: (value) => typeof value === "object" && value !== null && !Array.isArray(value),
 };
 

@@ -162,6 +162,7 @@ function Properties({ board, node }: { board: Board; node: Node }) {
         ))}
       </div>
       {isPicture(node) && <AltText board={board} node={node} />}
+      {isPicture(node) && node.asset === undefined && <Placeholder board={board} node={node} />}
       <Content node={node} />
     </section>
   );
@@ -206,6 +207,20 @@ function AltText({ board, node }: { board: Board; node: Node }) {
         <span>It is decorative: it says nothing</span>
       </label>
     </>
+  );
+}
+
+/** Whether a picture that shows nothing is to stay empty. A review asks for every other one. */
+function Placeholder({ board, node }: { board: Board; node: Node }) {
+  return (
+    <label className={styles.decorative}>
+      <input
+        type="checkbox"
+        checked={node.metadata.placeholder === true}
+        onChange={({ target }) => board.setFields("Mark a placeholder", [node], { "metadata.placeholder": target.checked ? true : null })}
+      />
+      <span>It is a placeholder: it stays empty for now</span>
+    </label>
   );
 }
 

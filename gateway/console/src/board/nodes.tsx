@@ -81,11 +81,13 @@ function Slot({ node, icon }: { node: Node; icon: "image" | "video" }) {
   const reason = failure && explained(failure);
   const status = openStatus(node);
   const isWorking = status !== undefined && !isOver(status);
-  const label = isWorking ? <NodeStatus node={node} status={status} /> : status !== undefined ? statusOf(status) : icon === "video" ? "Empty video" : "Empty slot";
+  const empty = node.metadata.placeholder ? "Placeholder" : icon === "video" ? "Empty video" : "Empty slot";
+  const label = isWorking ? <NodeStatus node={node} status={status} /> : status !== undefined ? statusOf(status) : empty;
   return (
     <div
       className={styles.slot}
       data-status={isWorking ? "working" : status}
+      data-placeholder={node.metadata.placeholder || undefined}
       data-target={(isTarget && isOpen) || undefined}
       onDragEnter={() => setIsTarget(true)}
       onDragLeave={() => setIsTarget(false)}

@@ -49,6 +49,7 @@ const MEMBERS = ["title", "type", "position", "width", "height"];
 export const WRITABLE = [
   "content", "prompt", "negativePrompt", "model", "size", "quality", "aspectRatio", "count", "durationSeconds", "color", "fontSize",
   "textAlign", "section", "sectionId", "locked", "collapsed", "zIndex", "tags", "custom", "altText",
+  "placeholder",
 ] as const; // prettier-ignore
 /** The fields that show whether a node is still as it was made. Its Section is looked at by itself: it may have been deleted. */
 const STATE = [...WORK, "position", "width", "height", "metadata.job", ...WRITABLE.filter((key) => key !== "sectionId").map((key) => `metadata.${key}`)];

@@ -85,6 +85,14 @@ start_request! {
         /// Number of targets; must equal their actual number.
         #[schema(minimum = 1, maximum = 4)]
         pub count: Option<u32>,
+        /// How many outputs the user wants, at least as many as the start makes. What it does not make is owed until another start
+        /// makes it (`retryOf`) or it is given up, and until then the work is not done. Default: as many as it makes.
+        #[schema(minimum = 1, maximum = 64)]
+        pub asked: Option<u32>,
+        /// Ended run or job of the caller, on the same canvas or on none, that this start makes up for: it owes as many outputs fewer
+        /// as this start makes.
+        #[schema(pattern = "^(?:(?:run|job):)?[0-9a-fA-F-]{36}$")]
+        pub retry_of: Option<String>,
         /// Plain id of the saved connection to run the model with.
         #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$")]
         pub connection_id: Option<String>,

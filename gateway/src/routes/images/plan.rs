@@ -1,7 +1,7 @@
 //! The checks of an image request against stored state (docs/reference/images.md).
 
 use app::job::{Destination, Found, JobPlan, JobStart, Reads, Work, target_is_taken};
-use app::{Base, LockedCanvas};
+use app::{Base, LockedCanvas, Wanted};
 use canvas::Footprint;
 use db::PgConnection;
 use db::accounts::Credential;
@@ -23,7 +23,7 @@ use crate::models::fit::{self, Asked};
 use crate::models::{Need, choose};
 use crate::observe::Trace;
 use crate::place::with_destination;
-use crate::start::with_cap;
+use crate::start::{with_cap, with_wanted};
 use crate::state::App;
 
 /// Images to generate.
@@ -32,6 +32,7 @@ pub struct Generation {
     operation: JobOperation,
     destination: Destination,
     is_listed: bool,
+    wanted: Wanted,
     prompt: Prompt,
     images: Images,
     elements: Elements,
@@ -68,7 +69,9 @@ impl Generation {
         lenient: bool,
         trace: Trace,
     ) -> JobStart {
-        let Checked { canvas, terms, destination, is_listed, prompt, references, source, mask, webhook, .. } = request;
+        let Checked {
+            canvas, terms, destination, is_listed, wanted, prompt, references, source, mask, webhook, ..
+        } = request;
         let spelled = references.as_ref().map(|them| {
             them.iter().map(|(named, role)| json!({"handle": named.to_string(), "role": role})).collect::<Vec<_>>()
         });
@@ -88,7 +91,7 @@ impl Generation {
             // A count that is sent equals the number of targets.
             body["count"] = json!(null);
         };
-        let body = with_destination(with_cap(body, &terms), &destination);
+        let body = with_destination(with_wanted(with_cap(body, &terms), &wanted), &destination);
         let (path, resource) = (format!("/images/{operation}"), canvas.to_string());
         let needed = matches!(operation, JobOperation::Edit | JobOperation::Variations);
         JobStart {
@@ -105,6 +108,7 @@ impl Generation {
                 operation,
                 destination,
                 is_listed,
+                wanted,
                 prompt,
                 images: Images { references, source, mask, needed },
                 elements,
@@ -120,6 +124,10 @@ impl Generation {
 impl Work for Generation {
     fn destination(&self) -> &Destination {
         &self.destination
+    }
+
+    fn wanted(&self) -> Option<Wanted> {
+        Some(self.wanted)
     }
 
     fn footprint(&self) -> Footprint {

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::hash::Hash;
 
-use app::Terms;
 use app::job::{Destination, Targets};
+use app::{Terms, Wanted};
 use domain::Violation;
 use domain::element::ElementRef;
 use domain::graph::{Named, NodeType, Role};
@@ -19,7 +19,7 @@ use crate::extract::canvas::canvas_of;
 use crate::extract::check::Check;
 use crate::models::malformed_name;
 use crate::place::destination;
-use crate::start::{terms_of, webhook_of};
+use crate::start::{terms_of, wanted_of, webhook_of};
 
 /// A checked request.
 pub struct Checked {
@@ -30,6 +30,7 @@ pub struct Checked {
     /// `true` if the request lists its targets.
     pub is_listed: bool,
     pub count: Option<u32>,
+    pub wanted: Wanted,
     pub prompt: Prompt,
     pub references: Option<References>,
     pub source: Option<Named>,
@@ -74,15 +75,15 @@ impl ImageStart {
         let mut check = Check::default();
         let canvas = canvas_of(&mut check, &self.canvas_id, None, account);
         let targets = self.targets(&mut check);
+        let outputs = self.output_count();
+        let wanted = wanted_of(&mut check, self.asked, self.retry_of.as_deref(), outputs);
         let prompt = self.prompt(&mut check, operation);
         let (references, source) = self.references(&mut check, account);
         let mask = self.mask(&mut check, account, operation);
         self.check_elements(&mut check);
         check.extend(self.model.as_deref().and_then(|model| malformed_name("model", model)));
-        let place = self.place.map(|place| {
-            let count = place.count().or(self.count).unwrap_or(1);
-            Targets::Place(place.check(&mut check, NodeType::Image, count))
-        });
+        let place =
+            self.place.map(|place| Targets::Place(place.check(&mut check, NodeType::Image, outputs.unwrap_or(1))));
         let webhook = webhook_of(&mut check, guard, self.webhook);
         let terms = terms_of(&mut check, self.idempotency_key, self.max_credits, self.validate_only);
         check.finish(|| {
@@ -93,6 +94,7 @@ impl ImageStart {
                 destination: destination(place.or(targets.map(Targets::Nodes))?, self.connect),
                 is_listed: self.target_node_ids.is_some(),
                 count: self.count,
+                wanted,
                 prompt,
                 references,
                 source,
@@ -107,6 +109,16 @@ impl ImageStart {
         })
     }
 
+    /// The number of outputs; `None` if the request names targets in several ways or in none.
+    fn output_count(&self) -> Option<u32> {
+        match (&self.target_node_id, &self.target_node_ids, &self.place) {
+            (Some(_), None, None) => Some(1),
+            (None, Some(targets), None) => Some(targets.len() as u32),
+            (None, None, Some(place)) => Some(place.count().or(self.count).unwrap_or(1)),
+            _ => None,
+        }
+    }
+
     /// Exactly one way to name or add 1 to 4 distinct targets, and a matching count (docs/reference/images.md#targets). Returns the
     /// targets that the request names.
     fn targets(&self, check: &mut Check) -> Option<Vec<NodeId>> {
@@ -114,13 +126,7 @@ impl ImageStart {
         let ways =
             [("targetNodeId", one.is_some()), ("targetNodeIds", listed.is_some()), ("place", self.place.is_some())];
         check.at_most_one(&ways, true);
-        let number = match (one, listed, &self.place) {
-            (Some(_), None, None) => Some(1),
-            (None, Some(targets), None) => Some(targets.len() as u32),
-            (None, None, Some(place)) => place.count(),
-            _ => None,
-        };
-        if let (Some(number), Some(count)) = (number, self.count)
+        if let (Some(number), Some(count)) = (self.output_count(), self.count)
             && number != count
         {
             check.note("count", format!("must be the number of targets, {number}, or be left out"));

@@ -36,6 +36,14 @@ start_request! {
         /// Owner of the canvas, for a plain id.
         #[schema(value_type = Option<AccountUid>)]
         pub owner_uid: Option<String>,
+        /// How many outputs the user wants, at least as many as the start makes. What it does not make is owed until another start
+        /// makes it (`retryOf`) or it is given up, and until then the work is not done. Default: as many as it makes.
+        #[schema(minimum = 1, maximum = 64)]
+        pub asked: Option<u32>,
+        /// Ended run or job of the caller, on the same canvas or on none, that this start makes up for: it owes as many outputs fewer
+        /// as this start makes.
+        #[schema(pattern = "^(?:(?:run|job):)?[0-9a-fA-F-]{36}$")]
+        pub retry_of: Option<String>,
         /// Aspect ratio, one of those that the model offers.
         #[schema(max_length = 80)]
         pub aspect_ratio: Option<String>,

@@ -123,6 +123,7 @@ impl Command for StartVideo<'_> {
         _: Option<LockedCanvas>,
     ) -> app::Result<AcceptedJob> {
         let account = &self.caller.account;
+        let wanted = self.request.wanted;
         let Plan { request, estimated_seconds, credit_cost } = self.plan(conn, canvas_key, None).await?;
         self.request.terms.reserve(conn, account, self.id, credit_cost).await?;
         let job = NewJob {
@@ -136,9 +137,13 @@ impl Command for StartVideo<'_> {
             estimated_seconds,
             credit_cost,
             recipe_run: None,
+            // It owes itself until it has succeeded.
+            about: canvas_key.map(|key| (key, 1 + wanted.more)),
             traceparent: Some(&self.traceparent),
         };
-        Ok(AcceptedJob::Record(Box::new(db::jobs::insert(conn, &job).await?), Acceptance::New))
+        let record = Box::new(db::jobs::insert(conn, &job).await?);
+        wanted.make_up(conn, 1).await?;
+        Ok(AcceptedJob::Record(record, Acceptance::New))
     }
 
     fn outcome(&self, _: &AcceptedJob) -> Option<StoredOutcome> {
@@ -188,6 +193,7 @@ impl Start for StartVideo<'_> {
         let facts = db::jobs::read_for_start(conn, i64::from(settings.active_jobs), &question).await?;
         let Chosen { model, estimated_seconds, request } =
             Chosen::choose(self.app, conn, account, request, facts.images, Vec::new()).await?;
+        self.request.wanted.check(conn, account, canvas_key).await?;
         storage::Place { owner: account, caller: account, field: None }.admitted(facts.full)?;
         Ok(Plan { request: Request::Video(request), estimated_seconds, credit_cost: model.credit_cost })
     }

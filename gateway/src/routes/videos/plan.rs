@@ -1,8 +1,7 @@
 //! The checks of a video request against stored state (docs/reference/videos.md), and the start of one with a target.
 
-use app::Base;
-use app::LockedCanvas;
 use app::job::{Destination, Found, JobPlan, JobStart, Reads, Work, target_is_taken};
+use app::{Base, LockedCanvas, Wanted};
 use canvas::Footprint;
 use db::PgConnection;
 use db::accounts::Credential;
@@ -21,7 +20,7 @@ use crate::extract::idempotency::fingerprint;
 use crate::models::choose;
 use crate::observe::Trace;
 use crate::place::with_destination;
-use crate::start::with_cap;
+use crate::start::{with_cap, with_wanted};
 use crate::state::App;
 
 pub(super) const PATH: &str = "/videos/generate";
@@ -38,7 +37,7 @@ pub fn canonical(request: &Checked) -> Value {
         "lastFrame": images.last.as_ref().map(|it| it.named.to_string()),
         "references": images.references.iter().map(reference).collect::<Vec<_>>(),
     });
-    with_cap(body, &request.terms)
+    with_wanted(with_cap(body, &request.terms), &request.wanted)
 }
 
 /// The model of a request that passed all checks, and the request as it is stored, without a target.
@@ -123,6 +122,10 @@ pub fn on_canvas(
 impl Work for Video {
     fn destination(&self) -> &Destination {
         &self.destination
+    }
+
+    fn wanted(&self) -> Option<Wanted> {
+        Some(self.request.wanted)
     }
 
     fn footprint(&self) -> Footprint {

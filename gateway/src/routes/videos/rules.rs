@@ -1,8 +1,8 @@
 //! The rules of a request, the capability that it needs, and the values that a model does not offer
 //! (docs/reference/videos.md#model-limits).
 
-use app::Terms;
 use app::job::{Destination, Targets};
+use app::{Terms, Wanted};
 use domain::Violation;
 use domain::graph::NodeType;
 use domain::id::{AccountUid, CanvasHandle, NodeId};
@@ -17,7 +17,7 @@ use crate::extract::canvas::canvas_of;
 use crate::extract::check::Check;
 use crate::models::malformed_name;
 use crate::place::destination;
-use crate::start::terms_of;
+use crate::start::{terms_of, wanted_of};
 
 /// A checked request.
 pub struct Checked {
@@ -25,6 +25,7 @@ pub struct Checked {
     pub connection: Option<String>,
     pub prompt: String,
     pub terms: Terms,
+    pub wanted: Wanted,
     pub canvas: Option<CanvasHandle>,
     /// Where the video goes; `None`: the job alone has it.
     pub target: Option<Target>,
@@ -51,6 +52,7 @@ impl VideoStart {
         check.extend(malformed_name("model", &self.model));
         let images = Images::from_request(&mut check, &self, account, guard);
         let (is_targeted, targets) = self.targets(&mut check);
+        let wanted = wanted_of(&mut check, self.asked, self.retry_of.as_deref(), Some(1));
         let terms = terms_of(&mut check, self.idempotency_key, self.max_credits, self.validate_only);
         check.finish(|| {
             let target = match is_targeted {
@@ -66,6 +68,7 @@ impl VideoStart {
                 connection: self.connection_id,
                 prompt: self.prompt,
                 terms,
+                wanted,
                 canvas,
                 target,
                 aspect_ratio: self.aspect_ratio,

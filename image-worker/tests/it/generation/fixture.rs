@@ -251,6 +251,7 @@ impl GenerationFixture {
             estimated_seconds: 1,
             credit_cost,
             recipe_run: None,
+            about: None,
             traceparent: None,
         };
         db::jobs::insert(conn, &job).await.expect("inserts");

@@ -33,7 +33,7 @@ use uuid::Uuid;
 
 use super::destination::{Destination, JobTargets};
 use crate::command::{Base, CanvasWrite, Command, Key, KnownOutcome, LockedCanvas};
-use crate::start::{Acceptance, Start, Terms};
+use crate::start::{Acceptance, Start, Terms, Wanted};
 use crate::{Error, Result, canvas, storage, target};
 
 /// Settings of the process that starts of work need.
@@ -59,6 +59,11 @@ pub trait Work: Send + Sync {
 
     /// Where the results go.
     fn destination(&self) -> &Destination;
+
+    /// What the user wants beyond them; `None` for work that owes nothing.
+    fn wanted(&self) -> Option<Wanted> {
+        None
+    }
 
     /// The parts of the canvas that the work reads besides its destination, as far as the request determines them.
     fn footprint(&self) -> Footprint;
@@ -221,6 +226,9 @@ impl Start for StartJob<'_> {
         self.settings.require_room(facts.active, 1)?;
         let full = facts.full;
         let plan = work.plan(conn, caller, &canvas, self.start.found(facts)).await?;
+        if let Some(wanted) = work.wanted() {
+            wanted.check(conn, self.account(), Some(canvas.record.key)).await?;
+        }
         let owner = &canvas.record.handle.owner;
         storage::Place { owner, caller: self.account(), field: Some("canvasId") }.admitted(full)?;
         Ok((canvas, plan))
@@ -254,6 +262,9 @@ impl StartJob<'_> {
         }
         let revision = service::random::revision();
         let record = db::jobs::insert(conn, &start.job(canvas, &revision, &plan)).await?;
+        if let Some(wanted) = start.work.wanted() {
+            wanted.make_up(conn, plan.targets.nodes.len()).await?;
+        }
         let JobTargets { mut nodes, addition, .. } = plan.targets;
         let actor = start.caller.actor();
         let targets: Vec<NodeId> = nodes.iter().map(|node| node.id.clone()).collect();
@@ -309,6 +320,7 @@ impl JobStart {
             estimated_seconds: plan.estimated_seconds,
             credit_cost: plan.credit_cost,
             recipe_run: None,
+            about: self.work.wanted().map(|wanted| (canvas.key, wanted.more)),
             traceparent: Some(&self.traceparent),
         }
     }

@@ -1,6 +1,7 @@
-//! Removing the targets of a job with the job (docs/reference/jobs.md#remove-targets).
+//! Removing the targets of a job with the job, and giving up what it owes (docs/reference/jobs.md#remove-targets).
 
 use db::canvases::NewActivity;
+use db::jobs::LockedJob;
 use db::{PgConnection, Result};
 use domain::canvas::ActivityType;
 use domain::id::{AccountUid, JobId};
@@ -8,7 +9,8 @@ use domain::id::{AccountUid, JobId};
 use crate::removal::Removal;
 
 /// Removes the targets that were made for a job of `account` and are still empty: at once if the job has ended, otherwise at its
-/// end. Returns whether the canvas changed. Nothing is removed when the account may no longer write to the canvas.
+/// end. Returns whether the canvas changed. Nothing is removed when the account may no longer write to the canvas. What an ended
+/// job owes is given up.
 ///
 /// # Errors
 ///
@@ -22,12 +24,20 @@ pub async fn remove_targets(conn: &mut PgConnection, id: JobId, account: &Accoun
         db::jobs::remove_targets_at_end(conn, id).await?;
         return Ok(false);
     }
-    let Some(canvas) = job.canvas.as_ref().filter(|canvas| canvas.is_writable()) else { return Ok(false) };
+    let removed = remove_now(conn, &job).await?;
+    // A start makes a few targets.
+    db::jobs::give_up(conn, id, removed as i16).await?;
+    Ok(removed > 0)
+}
+
+/// Removes the targets of an ended job, and returns their number.
+async fn remove_now(conn: &mut PgConnection, job: &LockedJob) -> Result<usize> {
+    let Some(canvas) = job.canvas.as_ref().filter(|canvas| canvas.is_writable()) else { return Ok(0) };
     let is_idle = |node: &domain::graph::Node| node.active_job.is_none();
     let targets = job.request.targets();
     let removal = Removal::find(conn, canvas.key, job.canvas_sequence, targets, is_idle).await?;
     if removal.is_empty() {
-        return Ok(false);
+        return Ok(0);
     }
     let activity = NewActivity {
         kind: ActivityType::OperationsApplied,
@@ -36,5 +46,5 @@ pub async fn remove_targets(conn: &mut PgConnection, id: JobId, account: &Accoun
         nodes: &[],
     };
     removal.write(conn, canvas.key, &service::random::revision(), (&[], 0), Some(activity)).await?;
-    Ok(true)
+    Ok(removal.len())
 }

@@ -152,6 +152,7 @@ pub async fn begin_image(
         estimated_seconds: step.estimated_seconds,
         credit_cost: step.credit_cost,
         recipe_run: Some(id),
+        about: None,
         traceparent: step.traceparent,
     };
     db::jobs::insert(conn, &job).await?;

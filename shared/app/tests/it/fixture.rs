@@ -202,6 +202,7 @@ impl Fixture {
             estimated_seconds: 1,
             credit_cost: 0,
             recipe_run: None,
+            about: None,
             traceparent: None,
         };
         let accepted = jobs::insert(&mut conn, &job).await.expect("inserts a job");

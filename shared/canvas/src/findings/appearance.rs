@@ -1,4 +1,4 @@
-//! Advice on what a render shows badly, which never blocks (`docs/reference/findings.md#advice`).
+//! What a render shows badly: cut texts, and advice (`docs/reference/findings.md#advice`).
 //!
 //! The code that draws a canvas answers whether a line crosses a card, an image is cropped or a text is cut. Each node
 //! and each connection is looked at once, and only as long as the list has room.
@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use domain::graph::{Connection, Named, Node};
 use domain::review::{Finding, FindingCode, Severity, StoredAssets};
 
-use super::{Found, ownership};
+use super::{Draft, Found, Level, ownership, standing_severity};
 use crate::apply::Touched;
 use crate::graph::Graph;
 use crate::svg::{Router, crops_image, cuts_text};
@@ -16,7 +16,20 @@ use crate::svg::{Router, crops_image, cuts_text};
 /// How far an Action may enlarge a side of its source without a finding.
 const ENLARGED_MAX: f64 = 1.5;
 
-/// Lists the findings: those on what the batch placed or connected first.
+/// Lists the cut texts of a level.
+pub(super) fn cut_texts(graph: &Graph, touched: &Touched, level: Level, found: &mut Found) -> ControlFlow<()> {
+    for node in graph.nodes() {
+        let severity = standing_severity(node.agent_owned);
+        if Level::new(severity, touched.placed.contains(&node.id)) == level && cuts_text(node) {
+            let message = || "the node is too small for its text".to_owned();
+            let code = FindingCode::TextTruncated;
+            found.push(|| finding(code, severity, message(), node.agent_owned, &[node], None))?;
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+/// Lists the advice: that on what the batch placed or connected first.
 pub(super) fn search(graph: &Graph, touched: &Touched, assets: &StoredAssets, found: &mut Found) -> ControlFlow<()> {
     let router = Router::new(graph.nodes());
     for is_touched in [true, false] {
@@ -31,31 +44,32 @@ pub(super) fn search(graph: &Graph, touched: &Touched, assets: &StoredAssets, fo
             }
         }
         for node in graph.nodes().filter(|node| touched.placed.contains(&node.id) == is_touched) {
-            for (code, message) in
-                [cropped(node, assets), cut(node), upscaled(graph, node, assets)].into_iter().flatten()
-            {
-                found.push(|| advice(code, message, node.agent_owned, &[node], None))?;
+            for (code, message) in [cropped(node, assets), upscaled(graph, node, assets)].into_iter().flatten() {
+                found.push(|| finding(code, Severity::Warning, message, node.agent_owned, &[node], None))?;
             }
         }
     }
     ControlFlow::Continue(())
 }
 
-fn advice(
+fn finding(
     code: FindingCode,
+    severity: Severity,
     message: String,
     is_agent_owned: bool,
     nodes: &[&Node],
     connection: Option<&Connection>,
 ) -> Finding {
-    Finding {
-        code: code.into(),
-        severity: Severity::Warning,
-        message,
+    let draft = Draft {
+        code,
+        severity,
         ownership: ownership(is_agent_owned),
-        node_handles: nodes.iter().map(|node| node.id.handle()).collect(),
-        connection_handles: connection.iter().map(|connection| connection.id.handle()).collect(),
-    }
+        touched: false,
+        message,
+        nodes: nodes.iter().map(|node| node.id.handle()).collect(),
+        connections: connection.iter().map(|connection| connection.id.handle()).collect(),
+    };
+    draft.finding()
 }
 
 /// A connection that no way around the cards was found for.
@@ -66,8 +80,10 @@ fn crossing(graph: &Graph, router: &Router<'_>, connection: &Connection) -> Opti
     }
     let ends = [&connection.from, &connection.to];
     let is_agent_owned = ends.iter().filter_map(|id| graph.node(id)).any(|node| node.agent_owned);
-    let message = "the line of a connection passes behind other nodes".to_owned();
-    Some(advice(FindingCode::LineCrossesNode, message, is_agent_owned, &crossed, Some(connection)))
+    let what =
+        if crossed.iter().all(|node| node.is_section()) { "over the title of a Section" } else { "behind other nodes" };
+    let message = format!("the line of a connection passes {what}");
+    Some(finding(FindingCode::LineCrossesNode, Severity::Warning, message, is_agent_owned, &crossed, Some(connection)))
 }
 
 type Advice = Option<(FindingCode, String)>;
@@ -76,10 +92,6 @@ fn cropped(node: &Node, assets: &StoredAssets) -> Advice {
     let (width, height) = assets.get(node.asset.as_ref()?)?.size;
     let message = || "the card cuts off edges of its image".to_owned();
     crops_image(node, width / height).then(|| (FindingCode::PictureCropped, message()))
-}
-
-fn cut(node: &Node) -> Advice {
-    cuts_text(node).then(|| (FindingCode::TextTruncated, "the node is too small for its text".to_owned()))
 }
 
 fn upscaled(graph: &Graph, node: &Node, assets: &StoredAssets) -> Advice {
@@ -132,8 +144,11 @@ mod tests {
         sizes.iter().map(|(name, size)| (asset(name), StoredAsset { origin: Origin::Job, size: *size })).collect()
     }
 
+    /// The findings without those on places and empty slots.
     fn found(nodes: Vec<Node>, connections: Vec<Connection>, assets: &StoredAssets) -> Vec<Finding> {
-        find(&graph(nodes, connections), &Touched::default(), assets).findings
+        let others = [FindingCode::EmptySlot, FindingCode::FramesTouch, FindingCode::SectionsStaggered];
+        let findings = find(&graph(nodes, connections), &Touched::default(), assets).findings;
+        findings.into_iter().filter(|finding| others.iter().all(|code| finding.code != *code)).collect()
     }
 
     fn codes(nodes: Vec<Node>, assets: &StoredAssets) -> Vec<String> {
@@ -178,6 +193,27 @@ mod tests {
             node.title = String::new();
         }
         assert_eq!(found(nodes, connections, &StoredAssets::new()), []);
+    }
+
+    #[test]
+    fn a_line_that_finds_no_way_around_the_title_of_a_section_crosses_it() {
+        let title = Node { title: "word ".repeat(30), ..sized(at(section("s"), 96.0, 10.0), 450.0, 3000.0) };
+        let of = |font: f64| {
+            let mut title = title.clone();
+            title.metadata.font_size = serde_json::Number::from_f64(font);
+            let mut nodes = walled().0;
+            nodes.retain(|node| ["a", "b", "left", "above", "below"].contains(&node.id.as_str()));
+            nodes.push(title);
+            found(nodes, walled().1, &StoredAssets::new())
+        };
+        let crossing = |found: Vec<Finding>| {
+            found.into_iter().filter(|it| it.code == FindingCode::LineCrossesNode).collect::<Vec<_>>()
+        };
+        assert_eq!(crossing(of(20.0)), [], "it passes below the title");
+        // The title is 20 units right of the node, as high as it, and leaves no room for a bend.
+        let [finding] = &crossing(of(60.0))[..] else { panic!("one finding") };
+        assert_eq!(finding.node_handles, ["node:s"]);
+        assert_eq!(finding.message, "the line of a connection passes over the title of a Section");
     }
 
     #[test]
@@ -262,14 +298,16 @@ mod tests {
     }
 
     #[test]
-    fn what_the_batch_touched_comes_first_and_advice_follows_all_warnings() {
+    fn what_the_batch_touched_comes_first_and_the_users_texts_follow_all_warnings() {
         let cut = |name: &str, y: f64| holding(at(text(name), 0.0, y), &"word\n".repeat(9));
         let nodes =
             vec![cut("a", 0.0), cut("b", 500.0), agents(at(image("c"), 900.0, 0.0)), at(image("d"), 900.0, 0.0)];
         let touched = Touched { placed: [crate::fixture::id("b")].into(), ..Touched::default() };
         let found = find(&graph(nodes, vec![]), &touched, &StoredAssets::new()).findings;
+        let found = found.iter().filter(|finding| finding.code != FindingCode::EmptySlot);
         let seen: Vec<_> =
-            found.iter().map(|finding| format!("{} {}", finding.code, finding.node_handles[0])).collect();
-        assert_eq!(seen, ["agent_overlap node:c", "text_truncated node:b", "text_truncated node:a"]);
+            found.map(|finding| format!("{} {} {}", finding.severity, finding.code, finding.node_handles[0])).collect();
+        let expected = ["warning agent_overlap node:c", "info text_truncated node:b", "info text_truncated node:a"];
+        assert_eq!(seen, expected);
     }
 }

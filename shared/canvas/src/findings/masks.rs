@@ -50,6 +50,6 @@ mod tests {
         assert_eq!(codes(&node), [(FindingCode::MaskNotApplied, Severity::Info)]);
         assert_eq!(FindingCode::MaskNotApplied.group(), None, "it is advice");
         node.asset = None;
-        assert!(codes(&node).is_empty());
+        assert_eq!(codes(&node), [(FindingCode::EmptySlot, Severity::Info)]);
     }
 }

@@ -1,47 +1,94 @@
 //! Problems on a canvas. Rules: `docs/reference/findings.md`.
 //!
-//! **Order.** Errors, then warnings, then advice ([`appearance`]), then the rest; within each, findings on what the batch
-//! touched come first. The search runs in this order and stops once [`FINDINGS_MAX`] are found, so that no omitted finding is more
-//! severe than a listed one, and a review computed from the list is correct about errors and warnings.
+//! **Order.** Errors, then warnings, then advice, then the rest; within each, findings on what the batch touched come first.
+//! The search runs in this order and stops once [`FINDINGS_MAX`] are found, so that no omitted finding is more severe than a
+//! listed one, none that holds a claim is omitted for advice, and a review computed from the list is correct about errors and
+//! warnings.
 //!
 //! **Cost.** O((n + m) log n) for n nodes and m connections, whatever their layout ([`sweep`]).
 
 mod appearance;
 mod lineage;
 mod masks;
+mod slots;
+mod stagger;
 mod stand_in;
 mod sweep;
+mod touch;
 
 use std::ops::ControlFlow;
 
 use domain::graph::Node;
-use domain::id::NodeId;
 use domain::limits::FINDINGS_MAX;
 use domain::review::{Finding, FindingCode, Ownership, Severity, StoredAssets};
 
 use crate::apply::Touched;
 use crate::graph::Graph;
 use crate::placement::Frame;
-use sweep::{Field, Standing};
+pub(crate) use slots::is_empty_slot;
+pub(crate) use stagger::shares_line;
+pub(crate) use sweep::share;
+use sweep::{Field, OVERLAP, Standing};
+pub(crate) use touch::DISTANCE as TOUCH;
+use touch::Touches;
 
-/// First level of the search, see [`level`].
-const ERRORS: usize = 0;
-/// First level after the warnings.
-const ADVICE_BEFORE: usize = 3;
 /// The distance by which a member may lie outside of its Section, in canvas units. More than the rounding error of a sum of two
 /// coordinates, because a Section that was sized to its members or moved with them has edges that are such sums.
 const ROUNDING: f64 = 1e-6;
 /// Comparisons of frames that are made before the sweep is used instead, beside one for each node.
 const NEAR_MIN: usize = 256;
 
-/// Overlaps of each level of the search. Every overlap belongs to exactly one level.
-const LEVELS: [fn(Standing, Standing) -> bool; 5] = [
-    |a, _| a == Standing::PlacedAgent,
-    |a, b| a == Standing::Agent && b == Standing::PlacedUser,
-    |a, b| a == Standing::Agent && matches!(b, Standing::Agent | Standing::User),
-    |a, b| a == Standing::PlacedUser && matches!(b, Standing::PlacedUser | Standing::User),
-    |a, b| a == Standing::User && b == Standing::User,
-];
+/// The levels of the search, in its order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Level {
+    Errors,
+    TouchedWarnings,
+    Warnings,
+    /// Warnings that hold no claim.
+    Advice,
+    TouchedInfos,
+    Infos,
+}
+
+impl Level {
+    const ALL: [Self; 6] =
+        [Self::Errors, Self::TouchedWarnings, Self::Warnings, Self::Advice, Self::TouchedInfos, Self::Infos];
+
+    /// The level of findings that may hold a claim.
+    fn new(severity: Severity, is_touched: bool) -> Self {
+        match (severity, is_touched) {
+            (Severity::Error, _) => Self::Errors,
+            (Severity::Warning, true) => Self::TouchedWarnings,
+            (Severity::Warning, false) => Self::Warnings,
+            (Severity::Info, true) => Self::TouchedInfos,
+            (Severity::Info, false) => Self::Infos,
+        }
+    }
+
+    fn severity(self) -> Severity {
+        match self {
+            Self::Errors => Severity::Error,
+            Self::TouchedWarnings | Self::Warnings | Self::Advice => Severity::Warning,
+            Self::TouchedInfos | Self::Infos => Severity::Info,
+        }
+    }
+}
+
+/// The level of an overlap: an error if the batch placed an agent's node there.
+fn overlap_level(a: Standing, b: Standing) -> Level {
+    let is_error = [a, b].iter().any(|of| of.is_agents && of.is_placed);
+    if is_error { Level::Errors } else { touch_level(a, b) }
+}
+
+/// The level of two frames that touch.
+fn touch_level(a: Standing, b: Standing) -> Level {
+    Level::new(standing_severity(a.is_agents || b.is_agents), a.is_placed || b.is_placed)
+}
+
+/// Severity of what is a warning on agents' nodes and never an error.
+fn standing_severity(is_agents: bool) -> Severity {
+    if is_agents { Severity::Warning } else { Severity::Info }
+}
 
 /// Result of a search.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -69,12 +116,16 @@ pub(crate) fn find(graph: &Graph, touched: &Touched, assets: &StoredAssets) -> F
     overflows(graph, touched, graph.nodes(), &mut drafts);
     lineage::empty_sources(graph, touched, &mut drafts);
     lineage::missing_sources(graph, assets, touched, &mut drafts);
+    drafts.extend(slots::empty(graph, touched));
     drafts.extend(stand_in::outputs(graph));
     drafts.extend(masks::not_applied(graph, touched));
+    drafts.extend(touch::members(graph, touched));
     let fields = [false, true].map(|sections| field(graph, touched, sections));
+    stagger::sections(graph, &fields[1], touched, &mut drafts);
+    let search = Search { graph, touched, assets, fields: &fields, touches: Touches::new(graph, touched, &fields) };
     let mut found = Found::default();
     // A full list is not an error: the findings so far are valid.
-    let _ = collect(graph, &fields, drafts, &mut found, |found| appearance::search(graph, touched, assets, found));
+    let _ = search.run(drafts, &mut found);
     found
 }
 
@@ -98,7 +149,10 @@ fn has_placed_overlap(graph: &mut Graph, touched: &Touched) -> bool {
     }
     graph.index();
     overlaps_near(graph, &placed).unwrap_or_else(|| {
-        let overlaps = |sections| field(graph, touched, sections).pairs(LEVELS[ERRORS], |_, _| ControlFlow::Break(()));
+        let overlaps = |sections| {
+            let wanted = |a, b| overlap_level(a, b) == Level::Errors;
+            field(graph, touched, sections).pairs(OVERLAP, wanted, |_, _| ControlFlow::Break(()))
+        };
         [false, true].into_iter().any(|sections| overlaps(sections).is_break())
     })
 }
@@ -124,41 +178,36 @@ fn ownership(is_agent_owned: bool) -> Ownership {
     if is_agent_owned { Ownership::Agent } else { Ownership::User }
 }
 
-/// Lists findings in their order, up to the limit. `advice` lists those that come after all warnings.
-fn collect(
-    graph: &Graph,
-    fields: &[Field; 2],
-    drafts: Vec<Draft>,
-    found: &mut Found,
-    advice: impl Fn(&mut Found) -> ControlFlow<()>,
-) -> ControlFlow<()> {
-    let mut drafts: [Vec<Draft>; 5] = drafts.into_iter().fold(Default::default(), |mut levels, draft| {
-        let level: &mut Vec<Draft> = &mut levels[level(draft.severity, draft.touched)];
-        level.push(draft);
-        levels
-    });
-    for (level, (wanted, drafts)) in LEVELS.into_iter().zip(&mut drafts).enumerate() {
-        if level == ADVICE_BEFORE {
-            advice(found)?;
-        }
-        for field in fields {
-            field.pairs(wanted, |a, b| found.push(|| overlap_of(graph, a, b, level == ERRORS)))?;
-        }
-        for draft in drafts.drain(..) {
-            found.push(|| draft.finding())?;
-        }
-    }
-    ControlFlow::Continue(())
+struct Search<'a> {
+    graph: &'a Graph,
+    touched: &'a Touched,
+    assets: &'a StoredAssets,
+    /// The frames of nodes, and those of Sections.
+    fields: &'a [Field; 2],
+    touches: Touches<'a>,
 }
 
-/// Position of a finding in the order of the search.
-fn level(severity: Severity, touched: bool) -> usize {
-    match (severity, touched) {
-        (Severity::Error, _) => ERRORS,
-        (Severity::Warning, true) => 1,
-        (Severity::Warning, false) => 2,
-        (Severity::Info, true) => 3,
-        (Severity::Info, false) => 4,
+impl Search<'_> {
+    /// Lists findings in their order, up to the limit.
+    fn run(&self, mut drafts: Vec<Draft>, found: &mut Found) -> ControlFlow<()> {
+        let Self { graph, touched, assets, fields, touches } = self;
+        for level in Level::ALL {
+            for field in *fields {
+                let wanted = |a, b| overlap_level(a, b) == level;
+                field.pairs(OVERLAP, wanted, |a, b| found.push(|| overlap_of(graph, a, b, level.severity())))?;
+            }
+            touches.search(level, found)?;
+            let of_level = drafts.extract_if(.., |draft| draft.level() == level);
+            for draft in of_level.collect::<Vec<_>>() {
+                found.push(|| draft.finding())?;
+            }
+            match level {
+                Level::Errors => {}
+                Level::Advice => appearance::search(graph, touched, assets, found)?,
+                _ => appearance::cut_texts(graph, touched, level, found)?,
+            }
+        }
+        ControlFlow::Continue(())
     }
 }
 
@@ -174,10 +223,20 @@ impl Found {
 }
 
 impl Draft {
+    fn level(&self) -> Level {
+        let is_advice = self.severity == Severity::Warning && !self.holds_claim();
+        if is_advice { Level::Advice } else { Level::new(self.severity, self.touched) }
+    }
+
+    fn holds_claim(&self) -> bool {
+        self.code.holds_claim(self.severity, self.ownership)
+    }
+
     fn finding(self) -> Finding {
         Finding {
             code: self.code.into(),
             severity: self.severity,
+            holds_claim: self.holds_claim(),
             message: self.message,
             ownership: self.ownership,
             node_handles: self.nodes,
@@ -189,41 +248,34 @@ impl Draft {
 /// The frames of all Sections, or of all other nodes: a node over a Section is not an overlap.
 fn field(graph: &Graph, touched: &Touched, sections: bool) -> Field {
     let frames = graph.nodes.entries().filter(|(_, node)| node.is_section() == sections);
-    Field::new(frames.map(|(slot, node)| {
-        let standing = match (node.agent_owned, touched.placed.contains(&node.id)) {
-            (true, true) => Standing::PlacedAgent,
-            (true, false) => Standing::Agent,
-            (false, true) => Standing::PlacedUser,
-            (false, false) => Standing::User,
-        };
-        (slot, Frame::from_node(node), standing)
-    }))
+    Field::new(frames.map(|(slot, node)| (slot, Frame::from_node(node), standing(node, touched))))
 }
 
-/// The finding of an overlapping pair; an error when the batch placed an agent's node there.
-fn overlap_of(graph: &Graph, a: usize, b: usize, is_error: bool) -> Finding {
+fn standing(node: &Node, touched: &Touched) -> Standing {
+    Standing { is_agents: node.agent_owned, is_placed: touched.placed.contains(&node.id), is_border: false }
+}
+
+/// The finding of an overlapping pair.
+fn overlap_of(graph: &Graph, a: usize, b: usize, severity: Severity) -> Finding {
     let nodes: Vec<&Node> = [a, b].into_iter().filter_map(|slot| graph.nodes.get(slot)).collect();
     let is_agent_owned = nodes.iter().any(|node| node.agent_owned);
     let what = if nodes.iter().all(|node| node.is_section()) { "Sections" } else { "nodes" };
-    Finding {
-        code: if is_agent_owned { FindingCode::AgentOverlap } else { FindingCode::UserOverlap }.into(),
-        severity: match (is_error, is_agent_owned) {
-            (true, _) => Severity::Error,
-            (false, true) => Severity::Warning,
-            (false, false) => Severity::Info,
-        },
-        message: format!("two {what} cover the same place"),
+    let draft = Draft {
+        code: if is_agent_owned { FindingCode::AgentOverlap } else { FindingCode::UserOverlap },
+        severity,
         ownership: ownership(is_agent_owned),
-        node_handles: nodes.iter().map(|node| node.id.handle()).collect(),
-        connection_handles: Vec::new(),
-    }
+        touched: false,
+        message: format!("two {what} cover the same place"),
+        nodes: nodes.iter().map(|node| node.id.handle()).collect(),
+        connections: Vec::new(),
+    };
+    draft.finding()
 }
 
 /// Those of the nodes that lie partly outside of their Sections.
 fn overflows<'a>(graph: &Graph, touched: &Touched, nodes: impl Iterator<Item = &'a Node>, drafts: &mut Vec<Draft>) {
     for node in nodes {
-        let Some(section) = node.section_id() else { continue };
-        let Some(section) = graph.node(&NodeId::from_stored(section.to_owned())) else { continue };
+        let Some(section) = graph.section_of(node) else { continue };
         if Frame::from_node(section).widened(ROUNDING).contains(Frame::from_node(node)) {
             continue;
         }

@@ -100,7 +100,9 @@ fn filled() -> Vec<Filling> {
 }
 
 fn board() -> Graph {
-    graph(vec![agents(at(image("photo"), 100.0, 50.0)), at(text("note"), 100.0, 500.0)], vec![])
+    let mut photo = agents(at(image("photo"), 100.0, 50.0));
+    photo.metadata.placeholder = Some(true);
+    graph(vec![photo, at(text("note"), 100.0, 500.0)], vec![])
 }
 
 #[test]
@@ -216,7 +218,7 @@ fn an_instance_near_a_node_or_in_a_section_at_the_edge_stands_within_the_canvas(
 fn what_is_placed_gives_no_findings() {
     let PlacedInstance { mut graph, applied, .. } = placed(board(), &chain(), vec![Filling::default(); 2], None);
     assert!(!is_blocked(&mut graph, &applied.touched));
-    let found = validate(&graph, &applied.touched, &Default::default());
+    let found = validate(&graph, &applied.touched, &Default::default(), &[]);
     assert_eq!(found.findings, []);
     assert!(found.completion_review.done_claim_allowed, "an instance that has not run promises nothing");
 }
@@ -226,7 +228,7 @@ fn a_filled_port_shows_its_image_whole_and_an_empty_one_is_a_square() {
     let size = |fillings| {
         let PlacedInstance { graph, ids, applied } = placed(board(), &chain(), fillings, None);
         let stored = StoredAsset { origin: Origin::Brought, size: WIDE };
-        let found = validate(&graph, &applied.touched, &StoredAssets::from([(asset("a1"), stored)]));
+        let found = validate(&graph, &applied.touched, &StoredAssets::from([(asset("a1"), stored)]), &[]);
         assert_eq!(found.findings, [], "no image is cropped");
         let port = graph.node(&ids.inputs[0]).expect("is there");
         (port.width, port.height)

@@ -108,6 +108,17 @@ impl Graph {
         Some(Moved { section, by, position: Position { x: position.x + by.0, y: position.y + by.1 } })
     }
 
+    /// The place nearest to `at` for a block that keeps [`super::GAP`] to every other node, in a Section if one is given.
+    pub(crate) fn place_apart(&mut self, block: &Block, at: Position, section: Option<usize>) -> Option<Position> {
+        let within = match section {
+            Some(section) => self.nodes.get(section).map(|node| Some(room(Frame::from_node(node), head(node))))?,
+            None => None,
+        };
+        let ignored: HashSet<usize> = block.slots.iter().copied().chain(section).collect();
+        let anywhere = block.search(self.index());
+        Search { within, ignored: &ignored, ..anywhere }.nearest_to(at)
+    }
+
     /// A place for a block of members in their Section: the one that is wished, or else the first in reading order. If there is
     /// none, the Section grows. `None` when it cannot grow.
     pub(crate) fn place_in_section(&mut self, block: &Block, section: usize, wish: Option<Wish>) -> Option<Spot> {

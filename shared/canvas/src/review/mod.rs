@@ -4,9 +4,11 @@ mod fidelity;
 mod outputs;
 
 use domain::graph::{Connection, Node};
+use domain::known::Name;
 use domain::review::{
-    CompletionReview, DeliveryClearance, DestructiveImpact, DetachedOutput, FidelityStatus, Finding, Group,
-    GroupReview, GroupStatus, Ownership, Proposal, ReviewStatus, Severity, StoredAssets, Validation, ValidationStatus,
+    CompletionReview, DeliveryClearance, DestructiveImpact, DetachedOutput, FidelityStatus, Finding, FindingCode,
+    Group, GroupReview, GroupStatus, OwingWork, Proposal, ReviewStatus, Severity, StoredAssets, Validation,
+    ValidationStatus,
 };
 
 pub(crate) use outputs::unfilled;
@@ -16,11 +18,15 @@ use crate::batch::Batch;
 use crate::findings::{self, Found};
 use crate::graph::Graph;
 
+/// Codes that an instruction names.
+const CODES_NAMED: usize = 3;
+
 /// The findings on a graph and their summary. `touched` is what the preceding batch touched, or empty; `assets` are the
-/// stored ones among [`named_assets`]. A dry run and a write make the same call with equal graphs.
-pub fn validate(graph: &Graph, touched: &Touched, assets: &StoredAssets) -> Validation {
+/// stored ones among [`named_assets`], `works` the caller's work that owes outputs of the canvas. A dry run and a write make the same
+/// call with equal graphs.
+pub fn validate(graph: &Graph, touched: &Touched, assets: &StoredAssets, works: &[OwingWork]) -> Validation {
     let Found { findings, truncated } = findings::find(graph, touched, assets);
-    let completion_review = conclude(graph, &findings, assets, &[]);
+    let completion_review = conclude(graph, &findings, assets, &[], works);
     let status = match findings.iter().any(|finding| finding.severity == Severity::Error) {
         true => ValidationStatus::Blocked,
         false if findings.is_empty() => ValidationStatus::Ok,
@@ -49,7 +55,7 @@ pub fn review_of_end(
 /// [`review_of_end`] of a graph as it is.
 pub fn review(graph: &Graph, assets: &StoredAssets, detached: &[DetachedOutput]) -> CompletionReview {
     let found = findings::find(graph, &Touched::default(), assets);
-    conclude(graph, &found.findings, assets, detached)
+    conclude(graph, &found.findings, assets, detached, &[])
 }
 
 /// The assets that findings and reviews depend on: those that nodes show and those that outputs were made from.
@@ -85,22 +91,22 @@ fn conclude(
     findings: &[Finding],
     assets: &StoredAssets,
     detached: &[DetachedOutput],
+    works: &[OwingWork],
 ) -> CompletionReview {
-    let (outputs, delivery) = outputs::assess(graph, assets, detached);
+    let (outputs, delivery) = outputs::assess(graph, assets, detached, works);
+    let has_given_up = works.iter().any(|work| work.given_up > 0);
     let product_fidelity = fidelity::judge(graph, assets);
     let weighs = |severity| findings.iter().any(|finding| finding.severity == severity);
     let is_delivered = delivery.status == DeliveryClearance::Clear;
     let status = if weighs(Severity::Error) || !is_delivered {
         ReviewStatus::Blocked
-    } else if weighs(Severity::Warning) || product_fidelity.status == FidelityStatus::NeedsReview {
+    } else if weighs(Severity::Warning) || has_given_up || product_fidelity.status == FidelityStatus::NeedsReview {
         ReviewStatus::NeedsReview
     } else {
         ReviewStatus::Ready
     };
-    let has_agents_work_left = findings.iter().any(|finding| {
-        finding.ownership == Ownership::Agent && finding.severity != Severity::Info && finding.group().is_some()
-    });
-    let done_claim_allowed = is_delivered && !has_agents_work_left;
+    let held = tally(findings.iter().filter(|finding| finding.holds_claim).map(|finding| &finding.code));
+    let done_claim_allowed = is_delivered && held.is_empty();
     let codes = |is_blocking: bool| {
         let codes = findings.iter().filter(|finding| (finding.severity == Severity::Error) == is_blocking);
         once(codes.map(|finding| finding.code.clone()))
@@ -108,7 +114,7 @@ fn conclude(
     CompletionReview {
         status,
         done_claim_allowed,
-        instruction: instruction(status, done_claim_allowed, is_delivered).to_owned(),
+        instruction: instruction(status, is_delivered, has_given_up, &held),
         outputs,
         overlap: group(findings, Group::Overlap),
         containment: group(findings, Group::Containment),
@@ -120,16 +126,45 @@ fn conclude(
     }
 }
 
-fn instruction(status: ReviewStatus, done_claim_allowed: bool, is_delivered: bool) -> &'static str {
-    match (status, done_claim_allowed) {
-        (ReviewStatus::Ready, _) => "Nothing is left to do.",
-        (ReviewStatus::NeedsReview, true) => "The work may be called done; ask the user to look at what needs review.",
-        (ReviewStatus::NeedsReview, false) => "Do not call the work done: resolve the findings, then validate again.",
-        (ReviewStatus::Blocked, _) if !is_delivered => {
-            "Do not call the work done: wait for pending outputs, and replace those that failed or are not stored."
+/// Each code with the number of its findings, in the order of the first of each.
+fn tally<'a>(codes: impl Iterator<Item = &'a Name<FindingCode>>) -> Vec<(&'a Name<FindingCode>, usize)> {
+    let mut counts: Vec<(&Name<FindingCode>, usize)> = Vec::new();
+    for code in codes {
+        match counts.iter_mut().find(|(other, _)| *other == code) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((code, 1)),
         }
-        (ReviewStatus::Blocked, _) => {
-            "Do not call the work done: resolve the findings of severity error, then validate again."
+    }
+    counts
+}
+
+/// What to do next. `held` are the findings that hold the claim.
+fn instruction(
+    status: ReviewStatus,
+    is_delivered: bool,
+    has_given_up: bool,
+    held: &[(&Name<FindingCode>, usize)],
+) -> String {
+    let named: Vec<String> = held.iter().take(CODES_NAMED).map(|(code, count)| format!("{code} ({count})")).collect();
+    let more = if held.len() > CODES_NAMED { " and others" } else { "" };
+    match status {
+        ReviewStatus::Ready => "Nothing is left to do.".to_owned(),
+        ReviewStatus::NeedsReview if held.is_empty() && has_given_up => {
+            "The work may be called done; tell the user which outputs were given up (delivery.reasons).".to_owned()
+        }
+        ReviewStatus::NeedsReview if held.is_empty() => {
+            "The work may be called done; ask the user to look at what needs review.".to_owned()
+        }
+        ReviewStatus::NeedsReview => {
+            format!("Do not call the work done: resolve {}{more}, then validate again.", named.join(", "))
+        }
+        ReviewStatus::Blocked if !is_delivered => {
+            "Do not call the work done: wait for pending outputs; start those that failed or are missing again, with retryOf, or give \
+             them up by a cancel with removeTargets; fill or delete nodes that show nothing stored."
+                .to_owned()
+        }
+        ReviewStatus::Blocked => {
+            "Do not call the work done: resolve the findings of severity error, then validate again.".to_owned()
         }
     }
 }

@@ -2,12 +2,18 @@
 
 use domain::graph::{Node, NodeType};
 use domain::job::JobStatus;
-use domain::review::{DeliveryClearance, DeliveryReview, DetachedOutput, Outputs, StoredAssets};
+use domain::review::{DeliveryClearance, DeliveryReview, DetachedOutput, Outputs, OwingWork, StoredAssets};
 
+use crate::findings::is_empty_slot;
 use crate::graph::Graph;
 
 /// Counts the outputs and lists what prevents their delivery.
-pub(super) fn assess(graph: &Graph, assets: &StoredAssets, detached: &[DetachedOutput]) -> (Outputs, DeliveryReview) {
+pub(super) fn assess(
+    graph: &Graph,
+    assets: &StoredAssets,
+    detached: &[DetachedOutput],
+    works: &[OwingWork],
+) -> (Outputs, DeliveryReview) {
     let mut outputs = Outputs::default();
     let mut delivery = DeliveryReview {
         status: DeliveryClearance::Clear,
@@ -16,7 +22,7 @@ pub(super) fn assess(graph: &Graph, assets: &StoredAssets, detached: &[DetachedO
         failed_output_handles: Vec::new(),
         non_durable_output_handles: Vec::new(),
     };
-    for node in graph.nodes().filter(|node| is_output(node)) {
+    for node in graph.nodes().filter(|node| is_output(node) || node.agent_owned && is_empty_slot(node)) {
         let handle = node.id.handle();
         let is_durable = is_durable(node, assets);
         outputs.count += 1;
@@ -53,9 +59,26 @@ pub(super) fn assess(graph: &Graph, assets: &StoredAssets, detached: &[DetachedO
         outputs.count += 1;
         outputs.handles.push(handle);
     }
+    for OwingWork { handle, is_active, made, owed, .. } in works.iter().filter(|work| work.owed > 0) {
+        delivery.reasons.push(format!("{handle} has {made} of {} outputs", made + owed));
+        let (count, handles) = if *is_active {
+            (&mut outputs.pending_count, &mut delivery.pending_output_handles)
+        } else {
+            (&mut outputs.failed_count, &mut delivery.failed_output_handles)
+        };
+        *count += 1;
+        handles.push(handle.clone());
+        outputs.count += 1;
+        outputs.handles.push(handle.clone());
+    }
     if !delivery.reasons.is_empty() {
         delivery.status = DeliveryClearance::Blocked;
     }
+    let given_up = works.iter().filter(|work| work.given_up > 0);
+    delivery.reasons.extend(given_up.map(|work| match work.given_up {
+        1 => format!("1 output of {} was given up", work.handle),
+        count => format!("{count} outputs of {} were given up", work.handle),
+    }));
     (outputs, delivery)
 }
 

@@ -14,7 +14,7 @@ fn stored(names: &[(&str, Origin)]) -> StoredAssets {
 }
 
 fn review(nodes: Vec<Node>, connections: Vec<Connection>, assets: &StoredAssets) -> CompletionReview {
-    validate(&graph(nodes, connections), &Touched::default(), assets).completion_review
+    validate(&graph(nodes, connections), &Touched::default(), assets, &[]).completion_review
 }
 
 fn showing(name: &str, shown: &str, x: f64) -> Node {
@@ -27,12 +27,12 @@ fn handles(names: &[&str]) -> Vec<String> {
 
 #[test]
 fn advice_asks_for_a_look_and_leaves_the_claim() {
-    let mut cut = agents(text("t"));
-    cut.metadata.content = Some("word\n".repeat(9));
-    let review = review(vec![cut], vec![], &StoredAssets::new());
+    let cropped = Node { width: 320.0, height: 268.0, ..agents(showing("a", "p", 0.0)) };
+    let assets = StoredAssets::from([(asset("p"), StoredAsset { origin: Origin::Brought, size: (350.0, 240.0) })]);
+    let review = review(vec![cropped], vec![], &assets);
     assert_eq!((review.status, review.done_claim_allowed), (ReviewStatus::NeedsReview, true));
     assert_eq!(review.instruction, "The work may be called done; ask the user to look at what needs review.");
-    assert_eq!(review.advisory_finding_codes, [FindingCode::TextTruncated]);
+    assert_eq!(review.advisory_finding_codes, [FindingCode::PictureCropped]);
     assert!(review.blocking_finding_codes.is_empty());
     for group in [&review.overlap, &review.containment, &review.reference_lineage] {
         assert_eq!((group.status, group.finding_codes.len()), (GroupStatus::Clear, 0));
@@ -40,8 +40,56 @@ fn advice_asks_for_a_look_and_leaves_the_claim() {
 }
 
 #[test]
+fn a_cut_text_of_an_agent_holds_the_claim_and_one_of_the_user_does_not() {
+    let mut cut = text("t");
+    cut.metadata.content = Some("word\n".repeat(9));
+    let users = review(vec![cut.clone()], vec![], &StoredAssets::new());
+    assert_eq!((users.status, users.done_claim_allowed), (ReviewStatus::Ready, true));
+    assert_eq!(users.advisory_finding_codes, [FindingCode::TextTruncated]);
+    let agents = review(vec![agents(cut)], vec![], &StoredAssets::new());
+    assert_eq!((agents.status, agents.done_claim_allowed), (ReviewStatus::NeedsReview, false));
+    assert_eq!(agents.containment.status, GroupStatus::NeedsReview);
+    assert_eq!(agents.instruction, "Do not call the work done: resolve text_truncated (1), then validate again.");
+}
+
+#[test]
+fn an_instruction_names_three_codes_with_their_counts() {
+    let cut = |name: &str, y: f64| {
+        let mut node = agents(at(text(name), 5000.0, y));
+        node.metadata.content = Some("word\n".repeat(9));
+        node
+    };
+    let pair = |name: &str, x: f64| {
+        [agents(at(text(&format!("{name}1")), x, 0.0)), at(text(&format!("{name}2")), x + 325.0, 7.0)]
+    };
+    let over = [agents(at(text("o"), 0.0, 2000.0)), at(text("p"), 9.0, 2000.0)];
+    let staggered = [agents(at(section("s"), 0.0, 5000.0)), at(section("t"), 280.0, 5030.0)];
+    let nodes = [pair("a", 0.0), pair("b", 1000.0), over, staggered, [cut("c", 0.0), cut("d", 900.0)]].concat();
+    let review = review(nodes, vec![], &StoredAssets::new());
+    assert_eq!(
+        review.instruction,
+        "Do not call the work done: resolve agent_overlap (1), frames_touch (2), sections_staggered (1) and others, then \
+         validate again."
+    );
+}
+
+#[test]
+fn an_empty_slot_of_an_agent_is_an_output_that_is_not_delivered() {
+    for (is_agents, is_placeholder, is_output) in [(true, false, true), (true, true, false), (false, false, false)] {
+        for mut node in [image("n"), video("n")] {
+            node.agent_owned = is_agents;
+            node.metadata.placeholder = is_placeholder.then_some(true);
+            let review = review(vec![node], vec![], &StoredAssets::new());
+            let expected = if is_output { handles(&["n"]) } else { vec![] };
+            assert_eq!((&review.outputs.handles, &review.delivery.non_durable_output_handles), (&expected, &expected));
+            assert_eq!(review.done_claim_allowed, !is_output);
+        }
+    }
+}
+
+#[test]
 fn an_empty_canvas_is_ready() {
-    let validation = validate(&graph(vec![], vec![]), &Touched::default(), &StoredAssets::new());
+    let validation = validate(&graph(vec![], vec![]), &Touched::default(), &StoredAssets::new(), &[]);
     assert_eq!((validation.status, validation.findings.len(), validation.truncated), (ValidationStatus::Ok, 0, false));
     let review = validation.completion_review;
     assert_eq!((review.status, review.done_claim_allowed), (ReviewStatus::Ready, true));
@@ -53,7 +101,7 @@ fn an_empty_canvas_is_ready() {
 #[test]
 fn findings_come_to_a_status_by_severity_and_to_a_claim_by_ownership() {
     let pair = |is_agents: bool| vec![Node { agent_owned: is_agents, ..text("a") }, text("b")];
-    let validated = |nodes, touched: &Touched| validate(&graph(nodes, vec![]), touched, &StoredAssets::new());
+    let validated = |nodes, touched: &Touched| validate(&graph(nodes, vec![]), touched, &StoredAssets::new(), &[]);
     let nothing = Touched::default();
     let infos = validated(pair(false), &nothing);
     assert_eq!((infos.status, infos.completion_review.status), (ValidationStatus::Advisory, ReviewStatus::Ready));
@@ -82,7 +130,7 @@ fn findings_come_to_a_status_by_severity_and_to_a_claim_by_ownership() {
 fn a_stand_in_needs_review_and_is_no_obstacle() {
     let mut node = made(agents(showing("a", "p", 0.0)), "generated", json!([]));
     node.server.provenance.as_mut().expect("is made").stand_in = Some(true);
-    let validation = validate(&graph(vec![node], vec![]), &Touched::default(), &stored(&[("p", Origin::Job)]));
+    let validation = validate(&graph(vec![node], vec![]), &Touched::default(), &stored(&[("p", Origin::Job)]), &[]);
     let review = validation.completion_review;
     assert_eq!((validation.status, review.status), (ValidationStatus::Advisory, ReviewStatus::NeedsReview));
     assert!(review.done_claim_allowed);
@@ -184,6 +232,42 @@ fn an_output_whose_node_is_gone_says_so() {
     assert!(review.delivery.reasons[0].contains("node:gone was deleted"), "{:?}", review.delivery.reasons);
     assert!(review.delivery.reasons[0].contains("asset:me:made"));
     assert_eq!((review.outputs.count, review.outputs.durable_count), (2, 0));
+}
+
+/// The review of an empty canvas with this work.
+fn owing(work: OwingWork) -> CompletionReview {
+    validate(&graph(vec![], vec![]), &Touched::default(), &StoredAssets::new(), &[work]).completion_review
+}
+
+fn work(is_active: bool, made: u32, owed: u32, given_up: u32) -> OwingWork {
+    OwingWork { handle: "run:r".into(), is_active, made, owed, given_up }
+}
+
+#[test]
+fn work_that_owes_outputs_is_an_output_that_is_pending_or_has_failed() {
+    let run = vec!["run:r".to_owned()];
+    let active = owing(work(true, 4, 2, 0));
+    assert_eq!((&active.outputs.handles, &active.delivery.pending_output_handles), (&run, &run));
+    assert_eq!((active.outputs.count, active.outputs.pending_count, active.outputs.failed_count), (1, 1, 0));
+    let ended = owing(work(false, 4, 2, 0));
+    assert_eq!((&ended.outputs.handles, &ended.delivery.failed_output_handles), (&run, &run));
+    assert_eq!((ended.outputs.count, ended.outputs.pending_count, ended.outputs.failed_count), (1, 0, 1));
+    assert_eq!(ended.delivery.reasons, ["run:r has 4 of 6 outputs"]);
+    for review in [active, ended] {
+        assert_eq!((review.status, review.done_claim_allowed), (ReviewStatus::Blocked, false));
+    }
+}
+
+#[test]
+fn outputs_that_were_given_up_are_told_and_hold_nothing() {
+    let review = owing(work(false, 4, 0, 2));
+    assert_eq!((review.status, review.done_claim_allowed), (ReviewStatus::NeedsReview, true));
+    assert_eq!((review.outputs.count, review.delivery.status), (0, DeliveryClearance::Clear));
+    assert_eq!(review.delivery.reasons, ["2 outputs of run:r were given up"]);
+    assert!(review.instruction.contains("tell the user"), "{}", review.instruction);
+    let again = owing(work(false, 4, 1, 1));
+    assert_eq!((again.status, again.done_claim_allowed), (ReviewStatus::Blocked, false));
+    assert_eq!(again.delivery.reasons, ["run:r has 4 of 5 outputs", "1 output of run:r was given up"]);
 }
 
 mod fidelity {

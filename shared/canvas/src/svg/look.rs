@@ -93,6 +93,8 @@ pub(super) struct Look<'a> {
     /// Duration of a video, in seconds.
     pub duration: Option<f64>,
     pub shows_asset: bool,
+    /// It is to stay empty for now.
+    pub is_placeholder: bool,
 }
 
 impl<'a> Look<'a> {
@@ -117,6 +119,7 @@ impl<'a> Look<'a> {
             status: node.job().and_then(|job| Status::from_job(job.status)),
             duration: node.duration_seconds(),
             shows_asset: node.asset.is_some(),
+            is_placeholder: node.asset.is_none() && metadata.placeholder == Some(true),
         }
     }
 

@@ -114,7 +114,12 @@ fn empty(out: &mut String, look: &Look<'_>, frame: Frame, area: Area) {
             let (strong, soft) = status.colors();
             (Icon::Stage(status.stage), status.label, strong, soft)
         }
-        None => (Icon::Image, "Empty slot", palette::MUTED, palette::GROUND.mix(palette::PAPER, 0.5)),
+        None => (
+            Icon::Image,
+            if look.is_placeholder { "Placeholder" } else { "Empty slot" },
+            palette::MUTED,
+            palette::GROUND.mix(palette::PAPER, 0.5),
+        ),
     };
     let edge =
         look.color.unwrap_or(if look.status.is_some() { strong.mix(palette::PAPER, 0.45) } else { palette::GREY });
@@ -190,8 +195,11 @@ fn caption_line(out: &mut String, look: &Look<'_>, frame: Frame, caption: bool, 
 }
 
 /// A dark card with a play mark and the duration. Under them is the poster of the video that the node shows, or, while it shows none,
-/// the prompt.
+/// the prompt. A placeholder is drawn as that of an image.
 pub(super) fn video(out: &mut String, look: &Look<'_>, frame: Frame) -> Option<(usize, Area)> {
+    if look.is_placeholder && look.status.is_none() {
+        return image(out, look, frame);
+    }
     let (area, caption) = split(look, frame);
     let Area { width, height, .. } = area;
     shade(out, frame);

@@ -34,7 +34,7 @@ use domain::graph::{Connection, Node, NodeType};
 use domain::id::NodeId;
 use domain::limits::RENDER_SIDE_MAX;
 
-pub(crate) use card::{crops_image, cuts_text, text_height, title_width};
+pub(crate) use card::{crops_image, cuts_text, text_height, title_strip, title_width};
 use connection::Curves;
 pub use labels::{LABELS_BYTES_MAX, Labels};
 use look::{Look, palette};

@@ -158,7 +158,19 @@ pub struct GenerationOptions {
     #[command(flatten)]
     pub position: Position,
     #[command(flatten)]
+    pub wanted: Wanted,
+    #[command(flatten)]
     pub start: CanvasStart,
+}
+
+#[derive(Args)]
+pub struct Wanted {
+    /// Number of outputs that are wanted, if the start makes fewer: what is left is owed
+    #[arg(long, value_name = "COUNT")]
+    pub asked: Option<u32>,
+    /// Ended run or job that this one makes up for
+    #[arg(long, value_name = "RUN")]
+    pub retry_of: Option<String>,
 }
 
 #[derive(Args)]
@@ -207,6 +219,8 @@ pub struct Video {
     /// Write the video to this file when it is done; - is standard output
     #[arg(long, short, value_name = "FILE", conflicts_with_all = ["no_wait", "dry_run"])]
     pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub wanted: Wanted,
     #[command(flatten)]
     pub start: Start,
 }

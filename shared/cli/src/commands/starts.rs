@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::batch::insert;
 use super::work::{Order, ended, start, start_and_wait, succeeded};
-use crate::args::{Edit, Generate, GenerationOptions, Position, Vary, Video};
+use crate::args::{Edit, Generate, GenerationOptions, Position, Vary, Video, Wanted};
 use crate::context::{Body, Context, canvas, text_or_stdin};
 use crate::failure::{Outcome, usage};
 
@@ -76,6 +76,7 @@ async fn make(
     insert(&mut body, "size", options.size);
     insert(&mut body, "quality", options.quality);
     insert(&mut body, "count", options.count);
+    insert_wanted(&mut body, options.wanted);
     if options.targets.is_empty() {
         body.insert("place".into(), place(options.position, options.title));
     } else {
@@ -83,6 +84,12 @@ async fn make(
     }
     let order = Order { name: name.to_owned(), canvas: Some(on), body, route, is_paid: true };
     start(context, order, &options.start.start).await
+}
+
+/// What is wanted beyond what the start makes.
+fn insert_wanted(body: &mut Body, Wanted { asked, retry_of }: Wanted) {
+    insert(body, "asked", asked);
+    insert(body, "retryOf", retry_of);
 }
 
 /// The place at which the service adds the targets of a start.
@@ -114,6 +121,7 @@ pub async fn video(context: &Context, video: Video) -> Outcome {
     insert(&mut body, "aspectRatio", video.aspect_ratio);
     insert(&mut body, "resolution", video.resolution);
     insert(&mut body, "generateAudio", video.audio.then_some(true));
+    insert_wanted(&mut body, video.wanted);
     let on = video.on.as_deref().map(canvas).transpose()?;
     insert(&mut body, "canvasId", on.clone());
     let Position { x, y, near, section } = &video.position;

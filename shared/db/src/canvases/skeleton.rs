@@ -9,8 +9,8 @@ use tracing::instrument;
 use super::graph::{ConnectionRow, NodeRow};
 use crate::Result;
 
-/// Nodes and connections in the order of creation. Client-written metadata is included only where it names a Section or holds a
-/// text.
+/// Nodes and connections in the order of creation. Client-written metadata is included only where it names a Section, marks a
+/// placeholder or holds a text.
 pub type Skeleton = (Vec<Node>, Vec<Connection>);
 
 /// Reads the skeleton of a canvas.
@@ -23,7 +23,7 @@ pub async fn skeleton(conn: &mut PgConnection, canvas_key: i64) -> Result<Skelet
 pub async fn skeletons(conn: &mut PgConnection, canvas_keys: &[i64]) -> Result<HashMap<i64, Skeleton>> {
     let nodes = sqlx::query!(
         r#"SELECT canvas_key, id, type AS kind, title, x, y, width, height, agent_owned,
-                  CASE WHEN type IN ('text', 'sticky') OR metadata::text LIKE '%"section%'
+                  CASE WHEN type IN ('text', 'sticky') OR metadata::text LIKE ANY (ARRAY['%"section%', '%"placeholder"%'])
                        THEN metadata::text ELSE '{}' END AS "metadata!",
                   server::text AS "server!", asset_owner, asset_id, active_job
            FROM nodes WHERE canvas_key = ANY((SELECT $1::bigint[])::bigint[]) ORDER BY canvas_key, ordinal"#,

@@ -13,6 +13,7 @@
 //! `queued`: clients cannot act on the difference, and the start of the job remains its first start.
 
 mod abandon;
+mod debts;
 mod end;
 pub mod operation;
 pub mod outputs;
@@ -35,6 +36,7 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 pub use abandon::{Abandoned, abandon};
+pub use debts::{give_up, make_up, may_be_retried, owing};
 pub use end::{JobCanvas, JobEnd, LockedJob, end, large_canvas, lock, remove_targets_at_end};
 pub use retention::{Removed, Windows, expire, last_form, mark_finalized, remove};
 pub use settlement::settle;
@@ -66,6 +68,8 @@ pub struct NewJob<'a> {
     pub credit_cost: i64,
     /// The Recipe run that the job is a step of.
     pub recipe_run: Option<RunId>,
+    /// Key of the canvas that the request names, and how many wanted outputs no target stands for.
+    pub about: Option<(i64, i16)>,
     /// W3C trace context of the request that starts the job.
     pub traceparent: Option<&'a str>,
 }
@@ -93,15 +97,16 @@ pub async fn insert_all(conn: &mut PgConnection, jobs: &[NewJob<'_>]) -> Result<
                FROM unnest((SELECT $1::uuid[]), (SELECT $2::text[]), (SELECT $3::text[]), (SELECT $4::text[]), (SELECT $5::text[]),
                            (SELECT $6::uuid[]), (SELECT $7::text[]), (SELECT $8::text[]), (SELECT $9::bigint[]),
                            (SELECT $10::text[]), (SELECT $11::text[]), (SELECT $12::text[]), (SELECT $13::jsonb[]),
-                           (SELECT $14::int4[]), (SELECT $15::bigint[]), (SELECT $16::uuid[]))
+                           (SELECT $14::int4[]), (SELECT $15::bigint[]), (SELECT $16::uuid[]), (SELECT $17::bigint[]),
+                           (SELECT $18::int2[]))
                    AS a (id, queue, task, account, traceparent, token, kind, operation, canvas_key, canvas_owner, canvas_id,
-                         revision, request, seconds, credit_cost, run)
+                         revision, request, seconds, credit_cost, run, about, unmet)
            ), written AS (
                INSERT INTO jobs (id, account_uid, token_id, kind, operation, status, canvas_key, canvas_owner, canvas_id,
-                                 canvas_revision, request, estimated_seconds, credit_cost, recipe_run, queued_at,
-                                 canvas_sequence)
+                                 canvas_revision, request, estimated_seconds, credit_cost, recipe_run, about_canvas, unmet,
+                                 queued_at, canvas_sequence)
                SELECT id, account, token, kind, operation, 'queued', canvas_key, canvas_owner, canvas_id, revision, request,
-                      seconds, credit_cost, run, now(),
+                      seconds, credit_cost, run, about, unmet, now(),
                       CASE WHEN run IS NULL THEN (SELECT sequence + 1 FROM canvases WHERE key = canvas_key)
                            ELSE (SELECT canvas_sequence FROM recipe_runs WHERE id = run) END
                FROM asked
@@ -153,6 +158,8 @@ pub async fn insert_all(conn: &mut PgConnection, jobs: &[NewJob<'_>]) -> Result<
         &column(jobs, |job| job.estimated_seconds),
         &column(jobs, |job| job.credit_cost),
         &column(jobs, |job| job.recipe_run.map(|run| run.0)) as &[Option<Uuid>],
+        &column(jobs, |job| job.about.map(|(canvas_key, _)| canvas_key)) as &[Option<i64>],
+        &column(jobs, |job| job.about.map_or(0, |(_, unmet)| unmet)),
     );
     rows.fetch_all(conn).await?.into_iter().map(JobRow::record).collect()
 }

@@ -1,12 +1,7 @@
 //! The review of a canvas.
 
-use std::collections::HashMap;
-
-use client::{Client, answers};
+use client::answers;
 use domain::account::Scope;
-use domain::canvas::CanvasSummary;
-use domain::known::Name;
-use domain::review::{Finding, FindingCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -37,6 +32,13 @@ pub struct Output {
     status: String,
     instruction: String,
     outputs: Value,
+    /// Outputs that are pending, failed or not stored, and why.
+    delivery: Value,
+    /// Empty nodes to fill, to delete, or to mark as placeholders.
+    empty_slots: Vec<String>,
+    /// Work that owes outputs, with what can be done: `retry` is the body of a start.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    works: Vec<Value>,
     findings: Vec<Value>,
     more_findings: bool,
     /// Outputs that a person should compare with the product.
@@ -55,13 +57,22 @@ impl Tool for CanvasReview {
     type Output = Output;
 
     async fn run(call: &Call, arguments: Arguments) -> Result<Answer<Output>> {
-        let answers::CanvasReview { canvas, validation } =
-            call.client.review_canvas(&arguments.canvas.handle()).await?.value()?;
+        let answers::CanvasReview { canvas, validation, repairs } =
+            call.client.review_canvas(&arguments.canvas.handle()).query("repairs", true).await?.value()?;
         let (review, findings) = (validation.completion_review, validation.findings);
         let mut outputs = json!(review.outputs);
         if let Some(outputs) = outputs.as_object_mut() {
             outputs.remove("handles");
         }
+        let delivery = review.delivery;
+        let is_work = |handle: &&String| !handle.starts_with("node:");
+        let waits = delivery.pending_output_handles.iter().filter(is_work).map(|handle| Next::wait(handle));
+        let repairs = repairs.unwrap_or_default();
+        let edit = (!repairs.operations.is_empty()).then(|| {
+            let edit = json!({"canvas": canvas.handle, "revision": canvas.revision, "operations": repairs.operations});
+            Next::new("canvas_edit", edit, "fits Sections, moves apart what overlaps or touches, lines up Sections")
+        });
+        let next = edit.into_iter().chain(waits).collect();
         let output = Output {
             canvas: canvas.handle.to_string(),
             done_claim_allowed: review.done_claim_allowed,
@@ -70,39 +81,13 @@ impl Tool for CanvasReview {
             outputs,
             more_findings: validation.truncated || findings.len() > FINDINGS_MAX,
             compare_with_product: review.product_fidelity.needs_review_output_handles,
-            next: repair(&call.client, &canvas, &findings).await.into_iter().collect(),
+            next,
+            delivery: json!(delivery),
+            empty_slots: repairs.deletions.iter().map(|node| node.handle()).collect(),
+            works: repairs.works.iter().map(|work| json!(work)).collect(),
             findings: findings.iter().take(FINDINGS_MAX).map(finding).collect(),
             revision: canvas.revision,
         };
         Ok(Answer::new(output))
     }
-}
-
-/// The batch that would end the overlaps and overflows among the first findings. Nodes that a person made stay where they are.
-async fn repair(client: &Client, canvas: &CanvasSummary, findings: &[Finding]) -> Option<Next> {
-    let on = canvas.handle.to_string();
-    let mut operations = Vec::new();
-    let mut owners = HashMap::new();
-    for finding in findings.iter().take(FINDINGS_MAX) {
-        match (&finding.code, finding.node_handles.as_slice()) {
-            (Name::Known(FindingCode::AgentOverlap), [first, second, ..]) => {
-                // One of the two is an agent's.
-                if !owners.contains_key(second) {
-                    let Ok(read) = client.get_node(&on, second).await.and_then(|read| read.value()) else { continue };
-                    owners.insert(second, !read.node.metadata.is_by_agent());
-                }
-                let (moved, near) = if owners[second] { (first, second) } else { (second, first) };
-                operations.push(json!({"type": "layout.arrange", "layout": "row", "nodeIds": [moved], "near": near}));
-            }
-            // The Section is the last one.
-            (Name::Known(FindingCode::SectionOverflow), [.., section]) => {
-                operations.push(json!({"type": "section.fit", "nodeId": section}));
-            }
-            _ => {}
-        }
-    }
-    operations.dedup();
-    let edit = json!({"canvas": on, "revision": canvas.revision, "operations": operations});
-    (!operations.is_empty())
-        .then(|| Next::new("canvas_edit", edit, "moves apart what overlaps and fits Sections to their members"))
 }

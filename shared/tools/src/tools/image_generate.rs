@@ -51,6 +51,11 @@ pub struct Arguments {
     #[schemars(length(min = 1, max = 4))]
     targets: Option<Vec<String>>,
     place: Option<Place>,
+    /// How many you want; what budget or limits leave is owed until made with retryOf, or given up
+    #[schemars(range(min = 1, max = 64))]
+    asked: Option<u32>,
+    /// Ended run or job that this makes up for
+    retry_of: Option<String>,
     #[schemars(range(min = 0))]
     max_credits: Option<i64>,
     wait: Option<Wait>,
@@ -163,6 +168,8 @@ impl Tool for ImageGenerate {
             ("model", arguments.model.map(Value::from)),
             ("size", arguments.size.map(Value::from)),
             ("quality", arguments.quality.map(Value::from)),
+            ("asked", arguments.asked.map(Value::from)),
+            ("retryOf", arguments.retry_of.map(Value::from)),
             ("maxCredits", arguments.max_credits.map(Value::from)),
         ] {
             if let Some(value) = value {

@@ -43,6 +43,10 @@ pub struct Arguments {
     #[schemars(range(min = 1))]
     #[expect(dead_code, reason = "a part of the key alone")]
     attempt: Option<u32>,
+    /// Ended run or job that this makes up for
+    retry_of: Option<String>,
+    #[schemars(range(min = 1, max = 64))]
+    asked: Option<u32>,
     #[schemars(range(min = 0))]
     max_credits: Option<i64>,
     wait: Option<Wait>,
@@ -87,6 +91,8 @@ impl Tool for VideoGenerate {
             ("aspectRatio", arguments.aspect_ratio.map(Value::from)),
             ("resolution", arguments.resolution.map(Value::from)),
             ("generateAudio", arguments.generate_audio.map(Value::from)),
+            ("asked", arguments.asked.map(Value::from)),
+            ("retryOf", arguments.retry_of.map(Value::from)),
             ("maxCredits", arguments.max_credits.map(Value::from)),
         ] {
             if let Some(value) = value {

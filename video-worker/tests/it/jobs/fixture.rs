@@ -307,6 +307,7 @@ impl VideoFixture {
             estimated_seconds: 1,
             credit_cost,
             recipe_run: None,
+            about: None,
             traceparent: None,
         };
         db::jobs::insert(conn, &job).await.expect("inserts");

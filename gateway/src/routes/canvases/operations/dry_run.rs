@@ -42,11 +42,12 @@ impl BatchDryRun<'_> {
         let options = Options { agent: self.caller.surface.is_agent(), force: self.force };
         let applied = canvas::apply(&mut graph, self.batch, options).map_err(app::Error::from)?;
         let assets = app::canvas::stored_assets(&mut snapshot, &graph).await?;
+        let works = db::jobs::owing(&mut snapshot, record.key, &self.caller.account).await?;
         let answer = DryRun {
             canvas: record.summary(Some(role)),
             proposal: applied.proposal(self.batch),
             destructive_impact: applied.destructive_impact(),
-            validation: canvas::validate(&graph, &applied.touched, &assets),
+            validation: canvas::validate(&graph, &applied.touched, &assets, &works),
         };
         Ok((answer, stale_base.is_some()))
     }

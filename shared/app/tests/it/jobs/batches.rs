@@ -80,6 +80,7 @@ async fn start(fixture: &Fixture, canvas: &CanvasRecord, target: &NodeId) -> Job
         estimated_seconds: 1,
         credit_cost: 0,
         recipe_run: None,
+        about: None,
         traceparent: None,
     };
     jobs::insert(&mut *fixture.conn().await, &job).await.expect("inserts a job");

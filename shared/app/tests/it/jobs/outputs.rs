@@ -165,6 +165,7 @@ async fn accepted() -> (Fixture, JobId, Vec<NodeId>) {
         estimated_seconds: 1,
         credit_cost: 2 * PRICE,
         recipe_run: None,
+        about: None,
         traceparent: None,
     };
     jobs::insert(&mut conn, &job).await.expect("inserts a job");

@@ -66,6 +66,7 @@ impl Started {
             estimated_seconds: 5,
             credit_cost: PRICE,
             recipe_run: None,
+            about: None,
             traceparent: None,
         };
         jobs::insert(&mut conn, &job).await.expect("inserts a job");

@@ -91,17 +91,18 @@ impl<'a> Router<'a> {
         if route.is_free || !search.has_met_title() {
             return Some(route);
         }
-        Some(way(&self.obstacles.search(false), connection, from, to))
+        // Behind a title is better than across a card.
+        Some(Route { is_free: false, ..way(&self.obstacles.search(false), connection, from, to) })
     }
 
-    /// Cards that the path of a connection crosses, at most [`CROSSED_MAX`], in the order of the nodes.
+    /// Cards, and Sections with their title, that the path of a connection crosses, at most [`CROSSED_MAX`], in the order of the nodes.
     pub(crate) fn crossed(&self, connection: &Connection) -> Vec<&'a Node> {
         let Some(Route { path: Path::Curve(curve), is_free: false }) = self.route(connection) else {
             return Vec::new();
         };
         let is_end = |slot: usize| [&connection.from, &connection.to].contains(&&self.nodes[slot].id);
         let mut crossed = Vec::new();
-        let _ = self.obstacles.search(false).visit(
+        let _ = self.obstacles.search(true).visit(
             |frame| curve.meets(frame.widened(-SLACK)),
             |slot, _| {
                 if !is_end(slot) {

@@ -1,0 +1,243 @@
+//! Operations that end the findings which hold the claim that the work is done (`docs/reference/canvases.md#repairs`).
+//!
+//! **Guarantee.** The operations are one batch that a dry run on the graph accepts. They delete nothing, and nothing of a person
+//! moves or changes size.
+//!
+//! **Mechanism.** The findings are judged and answered in at most [`ROUNDS`] rounds. Each operation is applied to a copy of the graph
+//! and taken back if it leaves an error, so that the batch of those that stay leaves none.
+
+use std::collections::{BTreeSet, HashSet};
+
+use domain::graph::{Node, Position};
+use domain::id::NodeId;
+use domain::limits::{BATCH_MOVES_MAX, OPERATIONS_MAX};
+use domain::operation::Operation;
+use domain::review::{Finding, FindingCode, StoredAssets};
+
+use crate::apply::{Options, Touched, apply};
+use crate::batch::Batch;
+use crate::findings::{self, TOUCH, share, shares_line};
+use crate::graph::Graph;
+use crate::placement::{Block, Frame, GAP, Wish};
+
+/// Rounds of judging and repairing.
+const ROUNDS: usize = 3;
+/// Positions that differ by less are equal: sums of decimal fractions are not exact.
+const TOLERANCE: f64 = 1e-3;
+const OPTIONS: Options = Options { agent: true, force: false };
+
+/// What ends findings that hold the claim, and which of them stay.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Repaired {
+    /// At most 200.
+    pub operations: Vec<Operation>,
+    /// Empty slots of agents, to be deleted.
+    pub deletions: Vec<NodeId>,
+    /// The findings that hold the claim after operations and deletions.
+    pub leaves: Vec<Finding>,
+}
+
+/// Repairs a graph.
+pub fn repair(graph: Graph, assets: &StoredAssets) -> Repaired {
+    let mut repair = Repair { graph, operations: Vec::new(), moves: 0 };
+    for _ in 0..ROUNDS {
+        let held = held(&repair.graph, assets);
+        let before = repair.operations.len();
+        repair.fit_sections(&held);
+        repair.part(&held);
+        repair.line_up(&held);
+        if repair.operations.len() == before {
+            break;
+        }
+    }
+    let Repair { mut graph, operations, .. } = repair;
+    let slots = held(&graph, assets).into_iter().filter(|finding| finding.code == FindingCode::EmptySlot);
+    let deletions: Vec<NodeId> = slots.filter_map(|finding| id_of(finding.node_handles.first()?)).collect();
+    for ids in deletions.chunks(OPERATIONS_MAX) {
+        let delete = |id: &NodeId| Operation::NodeDelete { node_id: id.to_string() };
+        if let Ok(batch) = Batch::new(ids.iter().map(delete).collect()) {
+            // A node that cannot be deleted stays a finding.
+            let _ = apply(&mut graph, &batch, OPTIONS);
+        }
+    }
+    Repaired { operations, deletions, leaves: held(&graph, assets) }
+}
+
+/// The findings that hold the claim.
+fn held(graph: &Graph, assets: &StoredAssets) -> Vec<Finding> {
+    let found = findings::find(graph, &Touched::default(), assets).findings;
+    found.into_iter().filter(|finding| finding.holds_claim).collect()
+}
+
+fn id_of(handle: &str) -> Option<NodeId> {
+    Some(NodeId::from_stored(handle.strip_prefix("node:")?.to_owned()))
+}
+
+struct Repair {
+    graph: Graph,
+    operations: Vec<Operation>,
+    /// Nodes that the operations move, each as often as it is moved.
+    moves: usize,
+}
+
+impl Repair {
+    /// Sizes the Sections of agents whose members are too near to an edge or outside. An agent's member of a user's Section goes to a
+    /// free place in it.
+    fn fit_sections(&mut self, held: &[Finding]) {
+        let mut fitted = HashSet::new();
+        for finding in held {
+            let Some((member, section)) = self.pair_of(finding) else { continue };
+            if !self.is_member(member, section) {
+                continue;
+            }
+            let (is_agents, of_agent) = (self.node(section).agent_owned, self.node(member).agent_owned);
+            if is_agents && fitted.insert(section) {
+                let fit = self.fit(section);
+                self.attempt(vec![fit], [section]);
+            } else if !is_agents && of_agent {
+                let block = self.block(member);
+                let at = self.node(member).position;
+                if let Some(position) = self.graph.place_apart(&block, at, Some(section)) {
+                    let moved = self.moved(member, position);
+                    self.attempt(vec![moved], [member]);
+                }
+            }
+        }
+    }
+
+    /// Moves one of two frames that overlap or touch: an agent's, of two the later created, a Section with its members.
+    fn part(&mut self, held: &[Finding]) {
+        for finding in held {
+            let Some((a, b)) = self.pair_of(finding) else { continue };
+            let frames = [a, b].map(|slot| Frame::from_node(self.node(slot)));
+            if self.is_member(a, b) || !share(frames[0], frames[1], -TOUCH) {
+                continue;
+            }
+            let Some(mover) = [a.max(b), a.min(b)].into_iter().find(|slot| self.is_movable(*slot)) else { continue };
+            let block = self.block(mover);
+            let at = self.corner(&block);
+            let home = self.graph.section_of(self.node(mover)).map(|section| section.id.clone());
+            let home = home.and_then(|section| self.graph.nodes.find(&section));
+            if let Some(position) = self.graph.place_apart(&block, at, home) {
+                self.move_block(mover, &block, at, position);
+            } else if let Some(section) = home.filter(|section| self.node(*section).agent_owned)
+                && let Some(spot) = self.graph.place_in_section(&block, section, Some(Wish::At(at)))
+            {
+                let (moved, fit) = (self.moved(mover, spot.position), self.fit(section));
+                self.attempt(vec![moved, fit], [mover, section]);
+            }
+        }
+    }
+
+    /// Moves Sections of agents that are out of line into a row or column with their nearest neighbour.
+    fn line_up(&mut self, held: &[Finding]) {
+        for finding in held.iter().filter(|finding| finding.code == FindingCode::SectionsStaggered) {
+            let slots: Vec<usize> = finding.node_handles.iter().filter_map(|handle| self.slot_of(handle)).collect();
+            let [section, nearest, ..] = slots[..] else { continue };
+            let [frame, other] = [section, nearest].map(|slot| Frame::from_node(self.node(slot)));
+            if !self.is_movable(section) || shares_line(frame, other) {
+                continue;
+            }
+            let block = self.block(section);
+            let (width, height) = (frame.right - frame.left, frame.bottom - frame.top);
+            let is_beside = frame.left >= other.right - TOUCH || frame.right <= other.left + TOUCH;
+            let wanted = match is_beside {
+                true if frame.left > other.left => Position { x: frame.left.max(other.right + GAP), y: other.top },
+                true => Position { x: frame.left.min(other.left - GAP - width), y: other.top },
+                false if frame.top > other.top => Position { x: other.left, y: frame.top.max(other.bottom + GAP) },
+                false => Position { x: other.left, y: frame.top.min(other.top - GAP - height) },
+            };
+            let at = self.corner(&block);
+            let target = Position { x: at.x + wanted.x - frame.left, y: at.y + wanted.y - frame.top };
+            let found = self.graph.place_apart(&block, target, None);
+            let is_exact = |it: &Position| (it.x - target.x).abs() <= TOLERANCE && (it.y - target.y).abs() <= TOLERANCE;
+            if let Some(position) = found.filter(is_exact) {
+                self.move_block(section, &block, at, position);
+            }
+        }
+    }
+
+    /// Moves a node, or a Section with its members, so that its block goes from one corner to another.
+    fn move_block(&mut self, slot: usize, block: &Block, from: Position, to: Position) {
+        let Position { x, y } = self.node(slot).position;
+        let moved = self.moved(slot, Position { x: x + to.x - from.x, y: y + to.y - from.y });
+        if self.moves + block.slots.len() <= BATCH_MOVES_MAX {
+            self.moves += block.slots.len();
+            self.attempt(vec![moved], block.slots.iter().copied());
+        }
+    }
+
+    /// Applies operations that change these nodes alone, unless that leaves an error.
+    fn attempt(&mut self, operations: Vec<Operation>, slots: impl IntoIterator<Item = usize>) {
+        if self.operations.len() + operations.len() > OPERATIONS_MAX {
+            return;
+        }
+        let before: Vec<Node> = slots.into_iter().filter_map(|slot| self.graph.nodes.get(slot).cloned()).collect();
+        let Ok(batch) = Batch::new(operations.clone()) else { return };
+        let Ok(applied) = apply(&mut self.graph, &batch, OPTIONS) else { return };
+        if applied.touched.placed.is_empty() || findings::has_error(&mut self.graph, &applied.touched) {
+            self.graph.replace(before);
+        } else {
+            self.operations.extend(operations);
+        }
+    }
+
+    fn moved(&self, slot: usize, position: Position) -> Operation {
+        let node = self.node(slot);
+        Operation::NodeMove { node_id: node.id.to_string(), position, with_members: node.is_section() }
+    }
+
+    fn fit(&self, section: usize) -> Operation {
+        Operation::SectionFit { node_id: self.node(section).id.to_string(), padding: GAP }
+    }
+
+    /// The two nodes of a finding on frames, a Section last.
+    fn pair_of(&self, finding: &Finding) -> Option<(usize, usize)> {
+        let codes = [FindingCode::AgentOverlap, FindingCode::FramesTouch, FindingCode::SectionOverflow];
+        let [first, second] = finding.node_handles.as_slice() else { return None };
+        let is_pair = codes.iter().any(|code| finding.code == *code);
+        is_pair.then(|| Some((self.slot_of(first)?, self.slot_of(second)?))).flatten()
+    }
+
+    fn slot_of(&self, handle: &str) -> Option<usize> {
+        self.graph.nodes.find(&id_of(handle)?)
+    }
+
+    fn node(&self, slot: usize) -> &Node {
+        self.graph.nodes.get(slot).expect("no operation deletes a node")
+    }
+
+    fn is_member(&self, node: usize, section: usize) -> bool {
+        self.node(node).section_id() == Some(self.node(section).id.as_str())
+    }
+
+    /// Returns `true` if the node, and of a Section each member, is an agent's.
+    fn is_movable(&self, slot: usize) -> bool {
+        self.with_members(slot).into_iter().all(|slot| self.node(slot).agent_owned)
+    }
+
+    fn with_members(&self, slot: usize) -> BTreeSet<usize> {
+        let node = self.node(slot);
+        let mut slots = if node.is_section() { self.graph.members_at(&node.id) } else { BTreeSet::new() };
+        slots.insert(slot);
+        slots
+    }
+
+    /// A node, or a Section with its members, to place as one.
+    fn block(&self, slot: usize) -> Block {
+        let slots: HashSet<usize> = self.with_members(slot).into_iter().collect();
+        let frames = || slots.iter().map(|slot| Frame::from_node(self.node(*slot)));
+        let own = Frame::from_node(self.node(slot));
+        let frame = frames().fold(own, Frame::union);
+        let reach =
+            frames().fold((0.0_f64, 0.0_f64), |(x, y), of| (x.max(of.left - frame.left), y.max(of.top - frame.top)));
+        Block { size: (frame.right - frame.left, frame.bottom - frame.top), reach, slots }
+    }
+
+    /// The top left corner of a block where it is.
+    fn corner(&self, block: &Block) -> Position {
+        let positions = block.slots.iter().map(|slot| self.node(*slot).position);
+        let least = |a: Position, b: Position| Position { x: a.x.min(b.x), y: a.y.min(b.y) };
+        positions.reduce(least).expect("a block has a node")
+    }
+}
