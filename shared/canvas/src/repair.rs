@@ -121,7 +121,7 @@ impl Repair {
             if let Some(position) = self.graph.place_apart(&block, at, home) {
                 self.move_block(mover, &block, at, position);
             } else if let Some(section) = home.filter(|section| self.node(*section).agent_owned)
-                && let Some(spot) = self.graph.place_in_section(&block, section, Some(Wish::At(at)))
+                && let Some(spot) = self.graph.place_in_section(&block, section, Some(Wish::At(at, GAP)))
             {
                 let (moved, fit) = (self.moved(mover, spot.position), self.fit(section));
                 self.attempt(vec![moved, fit], [mover, section]);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use client::Answer;
-use client::answers::AssetRead;
+use client::answers::{AssetRead, CanvasRead};
 use domain::asset::AssetKind;
 use domain::graph::NodeType;
 use domain::limits::{OPERATIONS_MAX, TITLE_MAX};
