@@ -280,7 +280,8 @@ async fn a_folder_is_placed_together_and_once() {
     shell.run(&["asset", "put", "board", "--on", &canvas]).await.expect(0);
     let placed = nodes(&shell, &canvas).await;
     assert_eq!(placed.len(), 6);
-    let lefts: std::collections::BTreeSet<String> = placed.iter().map(|node| node["position"]["x"].to_string()).collect();
+    let lefts: std::collections::BTreeSet<String> =
+        placed.iter().map(|node| node["position"]["x"].to_string()).collect();
     assert_eq!(lefts.len(), 3, "a grid of three columns");
     shell.run(&["asset", "put", "board", "--on", &canvas]).await.expect(0);
     assert_eq!(nodes(&shell, &canvas).await.len(), 6, "they are there already");

@@ -256,9 +256,9 @@ async fn targets_belong_to_a_section_that_grows() {
     let account = e2e::Account { uid: setting.user.uid.clone(), email: format!("{}@example.com", setting.user.uid) };
     let person = stack.user_by(&account, "all", "browser").await;
     let [x, y] = [90_000, 0];
-    let around = [(0, -200), (440, 0), (0, 440), (-360, 0)].map(|(dx, dy)| {
-        json!({"type": "node.create", "node": {"type": "text", "position": {"x": x + dx, "y": y + dy}}})
-    });
+    let around = [(0, -200), (440, 0), (0, 440), (-360, 0)].map(
+        |(dx, dy)| json!({"type": "node.create", "node": {"type": "text", "position": {"x": x + dx, "y": y + dy}}}),
+    );
     let own = json!({"type": "sticky", "position": {"x": x, "y": y}, "width": 400, "height": 400, "metadata": {"section": true}});
     let made = person.apply(&setting.canvas, json!([{"type": "node.create", "clientId": "own", "node": own}])).await;
     setting.apply(json!(around)).await;
@@ -329,11 +329,7 @@ async fn an_equal_start_is_replayed_and_adds_nothing() {
     let job = send(json!({})).await.expect(202).json();
     let now = setting.now().await;
     let plain = setting.photo.trim_start_matches("node:");
-    for equal in [
-        json!({}),
-        json!({"place": {"near": plain, "count": 1}, "connect": true}),
-        json!({"count": 1}),
-    ] {
+    for equal in [json!({}), json!({"place": {"near": plain, "count": 1}, "connect": true}), json!({"count": 1})] {
         let again = send(equal).await.expect(202).json();
         assert_eq!((&again["replayed"], &again["targets"]), (&json!(true), &job["targets"]));
     }

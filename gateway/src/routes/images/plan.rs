@@ -190,7 +190,8 @@ impl Work for Generation {
                 Some((Mask { composite: true, .. }, source)) => Some((source.width.into(), source.height.into())),
                 _ => fit::image_size(&model.entry, &asked),
             };
-            let targets = self.destination.prepare(caller, graph, existing, size, (&self.images.links(), Some(&written)))?;
+            let targets =
+                self.destination.prepare(caller, graph, existing, size, (&self.images.links(), Some(&written)))?;
             let (model, estimated_seconds) = (model.chosen(), model.estimated_seconds());
             Ok(JobPlan {
                 operation: self.operation,

@@ -29,8 +29,9 @@ pub(crate) enum Wish {
     Near(Frame),
     /// With its top left corner here, or as near to it as possible; to the left of this frame or above it only if nothing else is free.
     Beside(Position, Frame),
-    /// With its top left corner here, below a row that ends there; or else further along, or further down.
-    Below(Position, f64),
+    /// With its top left corner here, below a source that ends at the first of these and its row at the second; or else further along,
+    /// or further down.
+    Below(Position, (f64, f64)),
 }
 
 /// How far a place beside a source is from the wanted one before the places to the left and above are considered.
@@ -184,11 +185,11 @@ impl Search<'_> {
         self.best([wanted], cost, |obstacle, at| self.around(obstacle, at))
     }
 
-    fn below(&self, position: Position, end: f64) -> Option<Position> {
+    fn below(&self, position: Position, (own_end, end): (f64, f64)) -> Option<Position> {
         let wanted = self.nearest_allowed(position);
         let cost = |at: Position| {
             let (along, down) = (at.x - wanted.x, at.y - wanted.y);
-            let is_below_other = along > 0.0 && at.x < end;
+            let is_below_other = (own_end..end).contains(&at.x);
             let distance = along.abs() + DOWN * (down.abs() + if is_below_other { BELOW_OTHER } else { 0.0 });
             let class = if along < 0.0 || down < 0.0 {
                 1.0

@@ -50,12 +50,13 @@ impl Graph {
         if row.len() > 1 {
             let inner = union(&mut row.iter().map(|slot| self.frame_at(*slot)));
             let below = union(&mut row.iter().map(|slot| outer(*slot))).bottom + GAP;
-            let (cells, x) = match sources.as_slice() {
-                [source] => (in_columns(sizes), self.frame_at(*source).left),
-                _ => (cells(Style { columns: Some(4), ..Style::new(Arrangement::Grid, GAP) }, sizes), inner.left),
+            let (cells, source) = match sources.as_slice() {
+                [source] => (in_columns(sizes), self.frame_at(*source)),
+                _ => (cells(Style { columns: Some(4), ..Style::new(Arrangement::Grid, GAP) }, sizes), inner),
             };
             let y = self.hanging(&row, below).unwrap_or(below);
-            return Some((cells, Some(Wish::Below(Position { x, y }, inner.right))));
+            let at = Position { x: source.left, y };
+            return Some((cells, Some(Wish::Below(at, (source.right, inner.right)))));
         }
         let inner = union(&mut sources.iter().map(|slot| self.frame_at(*slot)));
         let outer = union(&mut sources.iter().map(|slot| outer(*slot)));
