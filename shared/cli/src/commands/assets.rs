@@ -138,7 +138,7 @@ async fn put_folder(context: &Context, files: &[PathBuf], to: Destination<'_>) -
     }
     let CanvasRead { canvas, .. } = context.client.get_canvas(on).await?.value()?;
     let shown: HashSet<_> =
-        canvas.nodes.iter().filter_map(|node| node.asset.as_ref()).map(ToString::to_string).collect();
+        canvas.nodes.values().filter_map(|node| node.asset).map(|asset| asset.to_string()).collect();
     let new = stored.iter().filter(|asset| !shown.contains(&asset.handle.to_string()));
     let operations: Vec<Value> = new
         .map(|asset| {
