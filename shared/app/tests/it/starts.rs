@@ -69,7 +69,7 @@ impl Work for Resize {
             Ok(JobPlan {
                 operation: JobOperation::Action,
                 request,
-                targets: self.destination.prepare(caller, None, existing, None, &[])?,
+                targets: self.destination.prepare(caller, None, existing, None, (&[], None))?,
                 estimated_seconds: 1,
                 credit_cost: self.credit_cost,
                 summary: "started resize".into(),
