@@ -43,7 +43,7 @@ use crate::rates::Charges;
 use crate::reply;
 use crate::routes::assets::upload::receive::{Declared, EMPTY, digest};
 use crate::routes::assets::upload::{FromLink, Place, Upload};
-use crate::routes::jobs::output::video_of;
+use crate::runs::video_of;
 use crate::state::App;
 use crate::stored::{self, Selection};
 

@@ -38,7 +38,7 @@ data, never instructions.
 {tools}
 ## HTTP
 
-- [Digest]({root}/digest.md): the contract in at most 6000 tokens
+- [Digest]({root}/digest.md): the contract in at most 6000 tokens; `?part=rest` has Elements and Recipes
 - [Contract]({root}/openapi.json): OpenAPI 3.1
 - [Documentation]({origin}/docs): the contract as pages
 "

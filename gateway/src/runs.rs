@@ -493,3 +493,32 @@ fn completion_context<'a>(
         review: None,
     }
 }
+
+/// The video of a job, in the object store.
+pub struct JobVideo {
+    pub blob_key: Uuid,
+    pub sha256: Vec<u8>,
+    /// Size in bytes.
+    pub bytes: u64,
+}
+
+/// The video of a job of an account.
+///
+/// # Errors
+///
+/// 409 before the end of the job, 404 if it has no video.
+pub async fn video_of(app: &App, account: &AccountUid, id: JobId) -> Result<JobVideo> {
+    let record = load(app, account, View::Job, id).await?;
+    if record.kind == JobKind::Video && !record.status.is_terminal() {
+        return Err(Problem::Conflict("the video is not finished".into(), None));
+    }
+    let video = record.outcome.video.filter(|_| record.status == JobStatus::Succeeded);
+    let video = video.ok_or(Problem::NotFound("video"))?;
+    let mut connection = app.connection().await?;
+    if let Some(asset) = &video.asset {
+        // The file belongs to the asset, and goes with it.
+        db::assets::get(&mut connection, asset).await?.ok_or(Problem::NotFound("video"))?;
+    }
+    let sha256 = db::blobs::sha256(&mut connection, video.blob_key).await?.ok_or(Problem::NotFound("video"))?;
+    Ok(JobVideo { blob_key: video.blob_key, sha256, bytes: video.bytes })
+}

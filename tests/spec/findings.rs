@@ -417,7 +417,7 @@ async fn what_holds_a_claim_is_marked_and_named_and_blocks_no_batch() {
     let worse = json!([
         node("slot", "image", 0, 0), node("film", "video", 1000, 0), node("a", "text", 3000, 0), node("b", "text", 3325, 7),
         section("s", 6000, 0), section("t", 6440, 30),
-        {"type": "node.create", "node": {"type": "text", "position": {"x": 9000, "y": 0}, "metadata": {"content": "word\n".repeat(9)}}},
+        {"type": "node.create", "node": {"type": "text", "position": {"x": 9000, "y": 0}, "height": 120, "metadata": {"content": "word\n".repeat(9)}}},
     ]);
     let codes =
         ["empty_slot", "empty_slot", "frames_touch", "sections_staggered", "sections_staggered", "text_truncated"];

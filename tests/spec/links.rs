@@ -526,8 +526,10 @@ async fn uploads_into_a_canvas_lie_in_one_block_whatever_their_order() {
             (&answer["asset"]["handle"], &json!(format!("{number}.png")))
         );
         assert_eq!(node["node"]["metadata"]["provenance"]["kind"], "upload", "{node}");
-        let corner = (1000 + 360 * (number % 3), 2000 + 360 * (number / 3));
-        assert_eq!(node["node"]["position"], json!({"x": corner.0, "y": corner.1}), "{number}");
+        let corner = (1000 + 360 * (number % 3) as i64, 2000 + 360 * (number / 3) as i64);
+        let position = &node["node"]["position"];
+        let at = ["x", "y"].map(|axis| position[axis].as_f64().expect("a number") as i64);
+        assert_eq!((at[0], at[1]), corner, "{number}");
         // Again: the answer of the first time.
         let again = put(&outsider, text(link, "/url"), png).await.expect(200).json();
         assert_eq!((&again["node"], &again["canvas"]), (&answer["node"], &answer["canvas"]));

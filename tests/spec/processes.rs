@@ -110,6 +110,11 @@ async fn the_digest_is_served_without_a_credential() {
     assert_eq!((kept.header("etag"), kept.body.len()), (Some(tag), 0));
     client.get("/digest.md").header("if-none-match", "\"another\"").await.expect(200);
     client.get("/digest.md").header("accept", "text/markdown;q=0").await.expect(406);
+    let rest = client.get("/digest.md?part=rest").await.expect(200);
+    let text = String::from_utf8(rest.body.to_vec()).expect("UTF-8");
+    assert!(text.contains("- POST /recipes/{recipeId}/runs") && !text.contains("/operations"), "{text}");
+    assert_ne!(rest.header("etag"), Some(tag));
+    client.get("/digest.md?part=all").await.expect_error(400, "input_validation_error", &["part"]);
 }
 
 #[tokio::test]

@@ -38,7 +38,7 @@ pub fn placed(mut operations: Value) -> Value {
 /// A free position with a row of its own, below the first row, in which the service places nodes to the right of the content.
 fn place() -> Value {
     static ROW: AtomicU64 = AtomicU64::new(1);
-    json!({"x": 0, "y": 10_000 + 500 * ROW.fetch_add(1, Ordering::Relaxed)})
+    json!({"x": 0, "y": 10_000 + 1000 * ROW.fetch_add(1, Ordering::Relaxed)})
 }
 
 /// The body of a dry run.

@@ -34,8 +34,17 @@ fn create(name: &str, kind: &str, x: i32, y: i32) -> Value {
 /// A canvas with these nodes, and their ids.
 async fn board<const N: usize>(user: &User, nodes: [(&str, i32, i32); N]) -> (String, [String; N]) {
     let id = text(&user.make_canvas().await, "/id").to_owned();
-    let creates: Vec<Value> =
-        nodes.iter().enumerate().map(|(at, (kind, x, y))| create(&format!("n{at}"), kind, *x, *y)).collect();
+    let creates: Vec<Value> = nodes
+        .iter()
+        .enumerate()
+        .map(|(at, (kind, x, y))| {
+            let mut create = create(&format!("n{at}"), kind, *x, *y);
+            if *kind != "text" {
+                create["node"]["metadata"] = json!({"placeholder": true});
+            }
+            create
+        })
+        .collect();
     let made = send(user, &id, creates.into()).await.ok();
     let mut names = 0..N;
     let ids = [(); N].map(|()| text(&made, &format!("/resolvedIds/n{}", names.next().expect("a name"))).to_owned());

@@ -202,7 +202,7 @@ async fn the_list_has_what_the_token_may_do() {
     let reader = stack.user_with("canvas:read,asset:read").await;
     let tools = tools_of(&reader).await;
     let names: Vec<&str> = tools.outputs().keys().map(|name| name.trim_matches('"')).collect();
-    assert_eq!(names, ["canvas_read", "canvas_review", "canvas_view", "describe", "find", "status"]);
+    assert_eq!(names, ["asset_download", "canvas_read", "canvas_review", "canvas_view", "describe", "find", "status"]);
     // What is not listed is refused by the service, not by the list.
     let refused = tools.call("canvas_create", json!({})).await.fails("forbidden");
     assert_eq!(refused["retry"]["when"], "never");

@@ -1,7 +1,8 @@
 //! The digest: the contract in few tokens, for language models (docs/reference/conventions.md#digest).
 //!
 //! `guide.md` says what no schema says. Everything else is written from the contract document: operations, Actions, endpoints,
-//! types and failures. What a route or a type gains is in the digest by itself.
+//! types and failures. What a route or a type gains is in the digest by itself. Endpoints that most tasks do not need are in a part
+//! of their own, in the form of `rest.md`.
 
 mod answers;
 mod forms;
@@ -11,22 +12,52 @@ mod tokens;
 use std::collections::BTreeMap;
 
 use axum::Extension;
-use axum::response::{IntoResponse, Response};
+use axum::extract::OriginalUri;
+use axum::response::IntoResponse;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use domain::API_ROOT;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
 use http::{HeaderMap, HeaderValue, StatusCode};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
+use utoipa::{IntoParams, ToSchema};
 
 use self::answers::Answers;
 use self::forms::{Forms, component, either};
 use crate::compression::Unchanging;
+use crate::extract::query::QueryReader;
+use crate::problem::Result;
 use crate::reply;
 
-const GUIDE: &str = include_str!("guide.md");
+/// The tags of the endpoints in the part `rest`.
+const REST: [&str; 3] = ["Elements", "Recipes", "Legacy campaigns"];
+
+/// A part of the digest besides the first one.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Part {
+    Rest,
+}
+
+/// The text around what is written from the document.
+const fn guide(part: Option<Part>) -> &'static str {
+    match part {
+        None => include_str!("guide.md"),
+        Some(Part::Rest) => include_str!("rest.md"),
+    }
+}
+
+/// Query of the digest.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct DigestQuery {
+    /// `rest`: Elements and Recipes. The first part has all other endpoints, and what both need.
+    #[param(inline)]
+    part: Option<Part>,
+}
 
 /// Headers that the guide explains, or that a client can do without.
 const UNLISTED: [&str; 3] = ["If-None-Match", "Range", "X-Canvas-File-Name"];
@@ -59,6 +90,11 @@ impl<'a> Endpoint<'a> {
         let operations =
             paths.flat_map(|(path, item)| item.as_object().into_iter().flatten().map(move |it| (path, it)));
         operations.map(|(path, (method, operation))| of(path, method, operation)).collect()
+    }
+
+    /// The part of the digest that it is in.
+    fn part(&self) -> Option<Part> {
+        REST.contains(&text(&self.operation["tags"][0])).then_some(Part::Rest)
     }
 
     fn is_deprecated(&self) -> bool {
@@ -154,15 +190,18 @@ fn sentence(description: &Value) -> String {
     words.split_once(". ").map_or(words.clone(), |(first, _)| format!("{first}."))
 }
 
-/// The digest of a document, for a service that is reached at `public_url`.
-pub fn digest(document: &Value, public_url: &str) -> String {
+/// A part of the digest of a document, for a service that is reached at `public_url`.
+pub fn digest(document: &Value, public_url: &str, part: Option<Part>) -> String {
     let components = document["components"]["schemas"].as_object().expect("the schemas are components");
-    let endpoints = Endpoint::all(document);
+    let endpoints: Vec<Endpoint> = Endpoint::all(document).into_iter().filter(|it| it.part() == part).collect();
     let (deprecated, current): (Vec<&Endpoint>, Vec<&Endpoint>) = endpoints.iter().partition(|it| it.is_deprecated());
     let operations = variants(components, &components["Operation"]["oneOf"]);
     let actions = variants(components, &components["RunAction"]["properties"]["params"]["anyOf"]);
     let requests: Vec<&Value> = current.iter().filter_map(|endpoint| endpoint.request()).collect();
-    let forms = Forms::new(components, &[&*operations, &actions, &requests].concat());
+    let forms = match part {
+        None => Forms::new(components, &[&*operations, &actions, &requests].concat()),
+        Some(Part::Rest) => Forms::new(components, &requests),
+    };
     let bodies: Vec<&Value> = current.iter().flat_map(|endpoint| endpoint.answers()).collect();
     let answers = Answers::new(&forms, components, &bodies);
 
@@ -172,7 +211,8 @@ pub fn digest(document: &Value, public_url: &str) -> String {
     });
     let (common, actions) = action_lines(&forms, &actions);
     let outdated = deprecated.iter().map(|endpoint| format!("{} {}", endpoint.method.to_uppercase(), endpoint.path));
-    let outdated = format!("- Deprecated: {}.", outdated.collect::<Vec<_>>().join(", "));
+    let outdated = outdated.collect::<Vec<_>>().join(", ");
+    let outdated = (!outdated.is_empty()).then(|| format!("- Deprecated: {outdated}."));
     let current_lines = current.iter().map(|endpoint| endpoint.line(&forms, &answers));
     let line = |(name, form): (&str, String)| format!("- {name} {form}");
     [
@@ -181,13 +221,13 @@ pub fn digest(document: &Value, public_url: &str) -> String {
         ("{{operations}}", lines(kinds)),
         ("{{common}}", common),
         ("{{actions}}", lines(actions)),
-        ("{{endpoints}}", lines(current_lines.chain([outdated]))),
+        ("{{endpoints}}", lines(current_lines.chain(outdated))),
         ("{{headers}}", lines(headers(&current))),
         ("{{types}}", lines(forms.named().map(line))),
         ("{{records}}", lines(answers.records().map(line))),
     ]
     .iter()
-    .fold(GUIDE.to_owned(), |text, (place, content)| text.replace(place, content))
+    .fold(guide(part).to_owned(), |text, (place, content)| text.replace(place, content))
 }
 
 /// The components that a union lists.
@@ -241,9 +281,16 @@ fn headers(endpoints: &[&Endpoint]) -> Vec<String> {
     meanings_of.into_iter().map(|(name, meanings)| format!("- {name}: {}", meanings.join(" "))).collect()
 }
 
-/// The digest as it is served, with its entity tag.
+/// The digest as it is served.
 #[derive(Clone)]
 pub struct Served {
+    first: Tagged,
+    rest: Tagged,
+}
+
+/// A part with its entity tag.
+#[derive(Clone)]
+struct Tagged {
     text: Bytes,
     etag: HeaderValue,
 }
@@ -251,34 +298,52 @@ pub struct Served {
 impl Served {
     /// The digest of `document` for an installation that is reached at `public_url`.
     pub fn from_document(document: &Value, public_url: &str) -> Self {
-        let text = digest(document, public_url);
-        let tag = URL_SAFE_NO_PAD.encode(&Sha256::digest(&text)[..12]);
-        let etag = HeaderValue::from_str(&format!("\"{tag}\"")).expect("base64 is a header value");
-        Self { text: text.into(), etag }
+        let tagged = |part| {
+            let text = digest(document, public_url, part);
+            let tag = URL_SAFE_NO_PAD.encode(&Sha256::digest(&text)[..12]);
+            let etag = HeaderValue::from_str(&format!("\"{tag}\"")).expect("base64 is a header value");
+            Tagged { text: text.into(), etag }
+        };
+        Self { first: tagged(None), rest: tagged(Some(Part::Rest)) }
     }
 }
 
 /// Read the digest of this document
 ///
-/// Returns what a client needs of this document as Markdown of at most 6000 tokens. Use it as the instructions of a
-/// language model that calls the service. It needs no credential and is the same for every caller.
+/// Returns what a client needs of this document as Markdown, in two parts of at most 6000 tokens each. Use it as the
+/// instructions of a language model that calls the service: the first part for canvases and work, the part `rest` for
+/// Elements and Recipes. It needs no credential and is the same for every caller.
 #[utoipa::path(
     get, path = "/digest.md", operation_id = "getDigest", tag = "Contract",
     security(()),
-    params(("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches.")),
+    params(
+        DigestQuery,
+        ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches."),
+    ),
     responses(
         (status = 200, description = "The digest.", content_type = "text/markdown", body = String),
         (status = 304, description = "The digest still has the entity tag in `If-None-Match`."),
     )
 )]
-pub async fn serve(Extension(Served { text, etag }): Extension<Served>, headers: HeaderMap) -> Response {
+pub async fn serve(
+    Extension(Served { first, rest }): Extension<Served>,
+    OriginalUri(uri): OriginalUri,
+    headers: HeaderMap,
+) -> Result {
+    let mut query = QueryReader::new(&uri);
+    let DigestQuery { part } = query.read().unwrap_or_default();
+    query.finish()?;
+    let (name, Tagged { text, etag }) = match part {
+        None => ("digest", first),
+        Some(Part::Rest) => ("digest of the rest", rest),
+    };
     let is_known = etag.to_str().is_ok_and(|etag| reply::none_match(&headers, etag));
     let kept = [(CACHE_CONTROL, HeaderValue::from_static("public, max-age=300")), (ETAG, etag)];
     if is_known {
-        return (StatusCode::NOT_MODIFIED, kept).into_response();
+        return Ok((StatusCode::NOT_MODIFIED, kept).into_response());
     }
     let markdown = [(CONTENT_TYPE, HeaderValue::from_static("text/markdown; charset=utf-8"))];
-    (Unchanging::named("digest"), markdown, kept, text).into_response()
+    Ok((Unchanging::named(name), markdown, kept, text).into_response())
 }
 
 #[cfg(test)]

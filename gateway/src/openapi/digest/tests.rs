@@ -9,17 +9,23 @@ use crate::router::documented;
 /// What a model can be given beside its task.
 const TOKENS_MAX: usize = 6000;
 
+/// Both parts.
+fn parts(document: &Value) -> [String; 2] {
+    [None, Some(Part::Rest)].map(|part| digest(document, "https://canvas.example.com/", part))
+}
+
 fn of(document: &Value) -> String {
-    digest(document, "https://canvas.example.com/")
+    parts(document).concat()
 }
 
 #[test]
-fn it_is_small() {
-    let text = of(&documented().1);
-    let tokens = estimate(&text);
-    assert!(tokens <= TOKENS_MAX, "the digest has {tokens} tokens, more than {TOKENS_MAX}");
-    let longest = text.lines().map(str::len).max();
-    assert!(longest.is_some_and(|longest| longest < 2000), "{longest:?}");
+fn each_part_is_small() {
+    for text in parts(&documented().1) {
+        let tokens = estimate(&text);
+        assert!(tokens <= TOKENS_MAX, "{tokens} tokens, more than {TOKENS_MAX}: {text:.60}");
+        let longest = text.lines().map(str::len).max();
+        assert!(longest.is_some_and(|longest| longest < 2000), "{longest:?}");
+    }
 }
 
 #[test]
@@ -83,7 +89,8 @@ fn the_guide_names_nothing_that_the_contract_lacks() {
     let document = documented().1.to_string();
     // Of HTTP, or in place of a value, as in `element:<id>@v<n>`.
     let own = ["Authorization", "Bearer", "Content", "Type", "GET", "POST", "DELETE", "slug", "token", "n", "y"];
-    let code = GUIDE.split('`').skip(1).step_by(2).filter(|code| !code.contains("{{"));
+    let guides = [None, Some(Part::Rest)].map(guide).concat();
+    let code = guides.split('`').skip(1).step_by(2).filter(|code| !code.contains("{{"));
     let words = code.flat_map(|code| code.split(|it: char| !it.is_alphanumeric() && it != '_'));
     let words: Vec<&str> = words.filter(|word| !word.is_empty() && !own.contains(word)).collect();
     assert!(words.len() > 80, "{words:?}");

@@ -24,7 +24,7 @@ use crate::links::Secret;
 use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result};
 use crate::reply;
-use crate::routes::jobs::output::video_of;
+use crate::runs::video_of;
 use crate::state::App;
 
 /// Lifetime of a link in seconds, unless the request names one.

@@ -3,18 +3,15 @@
 use axum::extract::State;
 use blob::BlobKey;
 use domain::asset::AssetMediaType;
-use domain::id::{AccountUid, JobId};
-use domain::job::{JobKind, JobStatus};
 use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION};
 use http::{HeaderMap, Method};
-use uuid::Uuid;
 
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::{JobInPath, PathText};
 use crate::openapi::Binary;
 use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
-use crate::runs::{View, load};
+use crate::runs::video_of;
 use crate::state::App;
 use crate::stored::{self, Selection, Served};
 
@@ -61,33 +58,4 @@ pub async fn output(
     stored::set(headers, CACHE_CONTROL, "private, no-store")?;
     stored::set(headers, CONTENT_DISPOSITION, &format!("attachment; filename=\"{}.mp4\"", id.0))?;
     Ok(response)
-}
-
-/// The video of a job, in the object store.
-pub struct JobVideo {
-    pub blob_key: Uuid,
-    pub sha256: Vec<u8>,
-    /// Size in bytes.
-    pub bytes: u64,
-}
-
-/// The video of a job of an account.
-///
-/// # Errors
-///
-/// 409 before the end of the job, 404 if it has no video.
-pub async fn video_of(app: &App, account: &AccountUid, id: JobId) -> Result<JobVideo> {
-    let record = load(app, account, View::Job, id).await?;
-    if record.kind == JobKind::Video && !record.status.is_terminal() {
-        return Err(Problem::Conflict("the video is not finished".into(), None));
-    }
-    let video = record.outcome.video.filter(|_| record.status == JobStatus::Succeeded);
-    let video = video.ok_or(Problem::NotFound("video"))?;
-    let mut connection = app.connection().await?;
-    if let Some(asset) = &video.asset {
-        // The file belongs to the asset, and goes with it.
-        db::assets::get(&mut connection, asset).await?.ok_or(Problem::NotFound("video"))?;
-    }
-    let sha256 = db::blobs::sha256(&mut connection, video.blob_key).await?.ok_or(Problem::NotFound("video"))?;
-    Ok(JobVideo { blob_key: video.blob_key, sha256, bytes: video.bytes })
 }
