@@ -56,8 +56,10 @@ impl Place {
         };
         let base = source.map(|(title, _)| title.to_owned()).or_else(prompt).filter(|base| !base.is_empty());
         let base: String = base.unwrap_or_else(|| self.kind.to_string()).chars().take(TITLE_MAX - NUMBER_MAX).collect();
-        let taken: HashSet<&str> = graph.nodes().map(|node| node.title.as_str()).collect();
-        let numbered = (1..).map(|number| format!("{} {number}", base.trim_end()));
+        let base = base.trim_end();
+        let titles = graph.nodes().map(|node| node.title.as_str());
+        let taken: HashSet<&str> = titles.filter(|title| title.starts_with(base)).collect();
+        let numbered = (1..).map(|number| format!("{base} {number}"));
         numbered.filter(|title| !taken.contains(title.as_str())).take(self.count).collect()
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use client::Answer;
-use client::answers::AssetRead;
+use client::answers::{AssetRead, CanvasRead};
 use domain::asset::AssetKind;
 use domain::graph::NodeType;
 use domain::limits::{OPERATIONS_MAX, TITLE_MAX};
@@ -137,8 +137,8 @@ async fn put_folder(context: &Context, files: &[PathBuf], to: Destination<'_>) -
         outcome = both(outcome, upload, context.output.json);
     }
     let CanvasRead { canvas, .. } = context.client.get_canvas(on).await?.value()?;
-    let shown: HashSet<_> =
-        canvas.nodes.iter().filter_map(|node| node.asset.as_ref()).map(ToString::to_string).collect();
+    let shown: HashSet<String> =
+        canvas.nodes.values().filter_map(|node| node.asset).map(|asset| asset.to_string()).collect();
     let new = stored.iter().filter(|asset| !shown.contains(&asset.handle.to_string()));
     let operations: Vec<Value> = new
         .map(|asset| {
