@@ -57,8 +57,10 @@ impl Place {
         };
         let base = source.map(|(title, _)| title.to_owned()).or_else(prompt).filter(|base| !base.is_empty());
         let base: String = base.unwrap_or_else(|| self.kind.to_string()).chars().take(TITLE_MAX - NUMBER_MAX).collect();
-        let taken: HashSet<&str> = graph.nodes().map(|node| node.title.as_str()).collect();
-        let numbered = (1..).map(|number| format!("{} {number}", base.trim_end()));
+        let base = base.trim_end();
+        let titles = graph.nodes().map(|node| node.title.as_str());
+        let taken: HashSet<&str> = titles.filter(|title| title.starts_with(base)).collect();
+        let numbered = (1..).map(|number| format!("{base} {number}"));
         numbered.filter(|title| !taken.contains(title.as_str())).take(self.count).collect()
     }
 }
@@ -376,7 +378,7 @@ mod tests {
         assert_eq!(added(&["c"], 1), [(800.0, 440.5)]);
         assert_eq!(added(&["b"], 2), [(360.0, 440.5), (360.0, 580.5)]);
         assert_eq!(added(&["far"], 1), [(1681.0, 110.0)], "more than 120 from the row");
-        assert_eq!(added(&["a", "b", "c"], 2), [(1160.0, 440.5), (1300.0, 440.5)], "further along");
+        assert_eq!(added(&["a", "b", "c"], 2), [(500.0, 440.5), (640.0, 440.5)], "where there is room");
     }
 
     #[test]

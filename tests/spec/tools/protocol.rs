@@ -30,7 +30,7 @@ async fn every_version_is_spoken() {
         assert!(instructions.len() <= 1024, "{} bytes", instructions.len());
         // No session: another gateway answers what follows.
         let list = user.at(stack, 1).mcp_result(version, "tools/list", json!({})).await;
-        assert_eq!(list["tools"].as_array().map(Vec::len), Some(20));
+        assert_eq!(list["tools"].as_array().map(Vec::len), Some(21));
     }
     let found = user.mcp_result(STATELESS, "server/discover", json!({})).await;
     let versions = json!(["2025-03-26", "2025-06-18", WITH_HANDSHAKE, STATELESS]);
@@ -120,7 +120,7 @@ async fn json_is_answered_to_whoever_accepts_it() {
     ] {
         let reply = sent(&user, &[("accept", accept)], &list).await.expect(200);
         assert_eq!(reply.header("content-type"), Some("application/json"), "{accept}");
-        assert_eq!(reply.json()["result"]["tools"].as_array().map(Vec::len), Some(20));
+        assert_eq!(reply.json()["result"]["tools"].as_array().map(Vec::len), Some(21));
     }
     for accept in ["text/event-stream", "text/html", "application/json;q=0, */*"] {
         let reply = sent(&user, &[("accept", accept)], &list).await;

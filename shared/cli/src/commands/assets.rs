@@ -137,7 +137,7 @@ async fn put_folder(context: &Context, files: &[PathBuf], to: Destination<'_>) -
         outcome = both(outcome, upload, context.output.json);
     }
     let CanvasRead { canvas, .. } = context.client.get_canvas(on).await?.value()?;
-    let shown: HashSet<_> =
+    let shown: HashSet<String> =
         canvas.nodes.values().filter_map(|node| node.asset).map(|asset| asset.to_string()).collect();
     let new = stored.iter().filter(|asset| !shown.contains(&asset.handle.to_string()));
     let operations: Vec<Value> = new

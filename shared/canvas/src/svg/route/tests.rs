@@ -58,14 +58,15 @@ fn a_line_leads_around_the_title_of_a_section_and_through_the_rest_of_it() {
     let ends = |y: f64| [card("a", 0.0, y, 100.0, 100.0), card("b", 800.0, y, 100.0, 100.0), titled.clone()];
     assert!(!enters(&Path::Lines(lines(route(&ends(-20.0), "a", "b"))), title));
     assert!(matches!(route(&ends(200.0), "a", "b"), Route { path: Path::Curve(_), is_free: true }));
-    // A title that no way leads around is passed behind, and is no card that is crossed.
+    // A title that no way leads around is passed behind, and reported.
     let wide =
         Node { title: "A title ".repeat(900), width: 60_000.0, height: 60_000.0, ..at(section("s"), -200.0, 0.0) };
     let wide =
         Node { metadata: crate::fixture::written(serde_json::json!({"section": true, "fontSize": 1000})), ..wide };
     let nodes = [card("a", 2000.0, -300.0, 100.0, 100.0), card("b", 2000.0, 3000.0, 100.0, 100.0), wide];
-    assert!(route(&nodes, "a", "b").is_free);
-    assert!(Router::new(nodes.iter()).crossed(&connection("c", "a", "b", Purpose::Flow)).is_empty());
+    assert!(!route(&nodes, "a", "b").is_free);
+    let crossed = Router::new(nodes.iter()).crossed(&connection("c", "a", "b", Purpose::Flow));
+    assert_eq!(crossed.iter().map(|node| node.id.as_str()).collect::<Vec<_>>(), ["s"]);
 }
 
 #[test]
