@@ -51,7 +51,7 @@ async fn a_fork_stands_clear_of_everything() {
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
     let content = json!([
-        {"type": "node.create", "node": {"type": "image", "position": {"x": -500, "y": 90}}},
+        {"type": "node.create", "node": {"type": "text", "position": {"x": -500, "y": 90}}},
         {"type": "node.create", "node": {"type": "text", "position": {"x": 900, "y": 300}}},
     ]);
     user.apply(id, content).await;
@@ -106,7 +106,8 @@ async fn a_fork_is_near_a_node_or_in_a_section() {
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
     let content = json!([
-        {"type": "node.create", "clientId": "a", "node": {"type": "image", "position": {"x": 0, "y": 0}}},
+        {"type": "node.create", "clientId": "a",
+            "node": {"type": "image", "position": {"x": 0, "y": 0}, "metadata": {"placeholder": true}}},
         {"type": "node.create", "node": {"type": "text", "position": {"x": 9000, "y": 0}}},
         {"type": "node.create", "clientId": "s", "node": {"type": "sticky", "position": {"x": 0, "y": 5000},
             "width": 400, "height": 400, "metadata": {"section": true}}},

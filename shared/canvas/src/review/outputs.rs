@@ -55,9 +55,12 @@ pub(super) fn assess(
             }
             None => format!("{handle} was deleted meanwhile: no node shows its output"),
         });
-        delivery.non_durable_output_handles.push(handle.clone());
-        outputs.count += 1;
-        outputs.handles.push(handle);
+        // The node may be there again, as an empty slot.
+        if !outputs.handles.contains(&handle) {
+            delivery.non_durable_output_handles.push(handle.clone());
+            outputs.count += 1;
+            outputs.handles.push(handle);
+        }
     }
     for OwingWork { handle, is_active, made, owed, .. } in works.iter().filter(|work| work.owed > 0) {
         delivery.reasons.push(format!("{handle} has {made} of {} outputs", made + owed));
