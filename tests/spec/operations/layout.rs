@@ -88,7 +88,7 @@ async fn an_arrangement_covers_nothing_and_is_stable() {
     for more in [json!({}), json!({"x": 300, "y": 10}), json!({"near": wall})] {
         let operations = arrange(&[&a, &b], "row", more.clone());
         let tried = tried(&user, &id, operations.clone()).await.ok();
-        assert_eq!(tried["validation"]["status"], "ok", "{more}");
+        assert_eq!(tried["validation"]["completionReview"]["overlap"]["status"], "clear", "{more}");
         let done = send(&user, &id, operations.clone()).await.ok();
         assert_eq!(corner(&done["canvas"], &wall), [400.0, 0.0]);
         let [left, top] = corner(&done["canvas"], &a);
@@ -188,7 +188,9 @@ async fn a_section_is_created_around_nodes() {
     assert_eq!((new, empty), ([360.0, 640.0, 400.0, 296.0], [800.0, 640.0, 640.0, 480.0]));
     assert_eq!(made["canvas"]["nodes"][1]["metadata"]["sectionId"], made["resolvedIds"]["t"]);
     let review = user.get(&format!("/canvases/{id}/review")).await.ok();
-    assert_eq!(review["validation"]["findings"], json!([]));
+    for group in ["overlap", "containment"] {
+        assert_eq!(review["validation"]["completionReview"][group]["findingCodes"], json!([]));
+    }
     let person = stack.user_by(&account, "all", "browser").await;
     let made = send(&person, &id, json!([{"type": "section.create", "title": "Mine"}])).await.ok();
     let node = made["canvas"]["nodes"].as_array().and_then(|nodes| nodes.last()).expect("the Section");

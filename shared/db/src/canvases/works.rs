@@ -15,7 +15,8 @@ pub struct WorkChange<'a> {
     pub canvas_key: i64,
     /// The canvas's next revision.
     pub revision: &'a str,
-    /// Existing nodes. Asset, size, job and server-owned metadata are written.
+    /// Existing nodes. Asset, size, job and server-owned metadata are written, and what a client wrote where the node was marked as a
+    /// placeholder, which a result ends.
     pub nodes: &'a [Node],
     /// Growth of the serialized graph in bytes.
     pub bytes_delta: i64,
@@ -41,11 +42,14 @@ pub async fn commit_works(conn: &mut PgConnection, changes: &[WorkChange<'_>]) -
                    AS a (key, revision, bytes, activity)
            ), changed AS MATERIALIZED (
                SELECT * FROM unnest((SELECT $5::bigint[]), (SELECT $6::text[]), (SELECT $7::text[]), (SELECT $8::text[]),
-                                    (SELECT $9::text[]), (SELECT $10::uuid[]), (SELECT $11::float8[]), (SELECT $12::float8[]))
-                   WITH ORDINALITY AS n (key, node, server, asset_owner, asset_id, active_job, width, height, place)
+                                    (SELECT $9::text[]), (SELECT $10::uuid[]), (SELECT $11::float8[]), (SELECT $12::float8[]),
+                                    (SELECT $15::text[]))
+                   WITH ORDINALITY AS n (key, node, server, asset_owner, asset_id, active_job, width, height, metadata, place)
            ), written AS (
                UPDATE nodes SET server = n.server::json, asset_owner = n.asset_owner, asset_id = n.asset_id,
-                      active_job = n.active_job, width = n.width, height = n.height
+                      active_job = n.active_job, width = n.width, height = n.height,
+                      metadata = CASE WHEN nodes.metadata::text LIKE '%"placeholder"%' THEN n.metadata::json
+                                      ELSE nodes.metadata END
                FROM changed n
                WHERE nodes.ctid = ANY(ARRAY(
                          SELECT found.ctid FROM changed w
@@ -80,6 +84,7 @@ pub async fn commit_works(conn: &mut PgConnection, changes: &[WorkChange<'_>]) -
         &of_node(changes, |node| node.height),
         CHANGES_KEPT,
         TRIM_EVERY,
+        &of_node(changes, |node| node.metadata.text().into_owned()),
     )
     .execute(conn)
     .await?;
