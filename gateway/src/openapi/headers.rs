@@ -125,8 +125,10 @@ fn of_success(id: &str, path: &str, status: &str) -> Vec<Carried> {
     }
     match status {
         "201" if id == "signIn" => add(&["Set-Cookie"], true),
-        // A collection has no read of its own, and neither has what the console's routes create.
-        "201" if id != "createElementCollection" && path.starts_with(API_ROOT) => add(&["Location"], true),
+        // A collection has no read of its own, neither has what the console's routes create, and uploads are several.
+        "201" if !["createElementCollection", "createUploads"].contains(&id) && path.starts_with(API_ROOT) => {
+            add(&["Location"], true)
+        }
         "202" if path.starts_with(API_ROOT) => add(&["Location"], true),
         "206" => add(&["Content-Range"], true),
         _ => {}

@@ -44,6 +44,7 @@ pub fn repair(graph: Graph, assets: &StoredAssets) -> Repaired {
         let held = held(&repair.graph, assets);
         let before = repair.operations.len();
         repair.fit_sections(&held);
+        repair.fit_texts(&held);
         repair.part(&held);
         repair.line_up(&held);
         if repair.operations.len() == before {
@@ -101,6 +102,26 @@ impl Repair {
                     let moved = self.moved(member, position);
                     self.attempt(vec![moved], [member]);
                 }
+            }
+        }
+    }
+
+    /// Gives cut texts of agents, and titles of their Sections, the room that they need. In a Section that is not only agents' they are
+    /// left.
+    fn fit_texts(&mut self, held: &[Finding]) {
+        for finding in held.iter().filter(|finding| finding.code == FindingCode::TextTruncated) {
+            let Some(slot) = finding.node_handles.first().and_then(|handle| self.slot_of(handle)) else { continue };
+            if self.node(slot).is_section() {
+                let fit = self.fit(slot);
+                self.attempt(vec![fit], [slot]);
+                continue;
+            }
+            let home = self.graph.section_of(self.node(slot)).map(|section| section.id.clone());
+            let home = home.and_then(|section| self.graph.nodes.find(&section));
+            if home.is_none_or(|home| self.is_movable(home)) {
+                let mut slots = home.map(|home| self.with_members(home)).unwrap_or_default();
+                slots.insert(slot);
+                self.attempt(vec![Operation::NodeFit { node_id: self.node(slot).id.to_string() }], slots);
             }
         }
     }

@@ -34,10 +34,10 @@ pub struct AssetUpload;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Arguments {
-    /// Files of your shell: answers a curl command for each image, whose output has asset and node
+    /// Files of your shell: answers a curl command for each image
     #[schemars(length(min = 1, max = 20))]
     files: Option<Vec<File>>,
-    /// Without a shell: one file in base64, up to 8 MiB
+    /// One file in base64, up to 8 MiB
     data: Option<String>,
     /// Local files
     #[schemars(length(min = 1, max = 20))]
@@ -53,15 +53,12 @@ pub struct Arguments {
     node: Option<NoNode>,
 }
 
-#[serde_with::skip_serializing_none]
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct File {
     /// Its path
     #[schemars(length(min = 1, max = 255))]
     name: String,
-    bytes: Option<u64>,
-    sha256: Option<String>,
 }
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]

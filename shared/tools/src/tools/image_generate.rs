@@ -51,7 +51,7 @@ pub struct Arguments {
     #[schemars(length(min = 1, max = 4))]
     targets: Option<Vec<String>>,
     place: Option<Place>,
-    /// How many you want; what budget or limits leave is owed until made with retryOf, or given up
+    /// How many the user wants, if budget or limits allow less
     #[schemars(range(min = 1, max = 64))]
     asked: Option<u32>,
     /// Ended run or job that this makes up for

@@ -15,7 +15,7 @@ pub struct RunCancel;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Arguments {
     run: String,
-    /// Delete the empty nodes that were made for it; of ended work, give up what it owes: tell the user
+    /// Delete its empty nodes; of ended work, give up what it owes
     remove_targets: Option<bool>,
 }
 
