@@ -129,10 +129,10 @@ class Agent:
             left, top = 0, 4000 * (at + 1)
             rows = -(-len(nodes) // 3)
             section = {"type": "sticky", "title": f"All {kind}s", "position": {"x": left - GAP, "y": top - 3 * GAP}}
-            section |= {"width": 3 * 360 + GAP, "height": rows * 360 + 3 * GAP, "metadata": {"section": True}}
+            section |= {"width": 3 * 360 + GAP, "height": rows * 400 + 3 * GAP, "metadata": {"section": True}}
             operations.append({"type": "node.create", "clientId": kind, "node": section})
             for place, node in enumerate(nodes):
-                position = {"x": left + place % 3 * 360, "y": top + place // 3 * 360}
+                position = {"x": left + place % 3 * 360, "y": top + place // 3 * 400}
                 operations += [
                     {"type": "node.move", "nodeId": node, "position": position},
                     {"type": "node.update", "nodeId": node, "patch": {"metadata": {"sectionId": kind}}},

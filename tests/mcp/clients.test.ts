@@ -260,7 +260,7 @@ function furtherCases(kind: Kind): void {
       const named = Object.keys(tools.find((tool) => tool.name === name)?.outputSchema?.properties ?? {});
       // What a transfer answers depends on where the files are.
       const depends = name === "asset_upload" || name === "asset_download";
-      assert(named.length > 0 && (depends || named.every((member) => member in value)), `${name}: ${JSON.stringify(value)}`);
+      assert(depends || (named.length > 0 && named.every((member) => member in value)), `${name}: ${JSON.stringify(value)}`);
       return { ...value, content };
     };
     const title = `Board ${randomUUID()}`;

@@ -315,7 +315,7 @@ mod tests {
         release(conn, &hash, other).await.expect("does nothing");
         assert!(!lease(conn, &hash, other, 60).await.expect("is taken"));
         release(conn, &hash, one).await.expect("releases");
-        assert!(lease(conn, &hash, other, 0).await.expect("leases"));
+        assert!(lease(conn, &hash, other, -1).await.expect("leases"));
         assert!(lease(conn, &hash, one, 60).await.expect("it had ended"));
         assert!(!fill(conn, (&hash, other), b"x", &filled).await.expect("was lost"));
         assert!(fill(conn, (&hash, one), b"x", &filled).await.expect("fills"));

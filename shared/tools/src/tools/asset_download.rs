@@ -25,7 +25,7 @@ pub struct AssetDownload;
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Arguments {
-    /// Assets, `job:` of videos, or nodes of the canvas
+    /// Assets, jobs of videos, or nodes
     #[schemars(length(min = 1, max = 50))]
     items: Vec<String>,
     canvas: Option<CanvasName>,
@@ -55,7 +55,7 @@ pub struct Saved {
 impl Tool for AssetDownload {
     const NAME: &'static str = "asset_download";
     const TITLE: &'static str = "Hand files over";
-    const ABOUT: &'static str = "Get files of images and videos. A link works without a token for an hour: give it to the person, or to a shell.";
+    const ABOUT: &'static str = "Links to files, for a person or a shell. They need no token and end after an hour.";
     const HINTS: Hints = Hints { reaches_out: true, ..Hints::READ };
     const SCOPES: &'static [Scope] = &[Scope::AssetRead];
     type Arguments = Arguments;

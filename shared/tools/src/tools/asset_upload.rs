@@ -71,12 +71,13 @@ enum NoNode {
 #[serde_with::skip_serializing_none]
 #[derive(Default, Serialize, JsonSchema)]
 pub struct Output {
-    /// Of `data`.
+    // Of `data`.
     #[serde(flatten)]
     stored: Option<Stored>,
-    /// Of `paths`.
+    // Of `paths`, each as that of `data`.
+    #[schemars(skip)]
     assets: Option<Vec<Stored>>,
-    /// Of `files`.
+    // Of `files`.
     uploads: Option<Vec<Link>>,
 }
 
@@ -97,7 +98,7 @@ pub struct Stored {
 #[serde(rename_all = "camelCase")]
 pub struct Link {
     name: String,
-    /// A command that sends the file. It works once, and for nobody after it.
+    // A command that sends the file. It works once, and for nobody after it.
     curl: String,
     #[schemars(with = "String")]
     expires_at: Timestamp,

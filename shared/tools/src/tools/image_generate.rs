@@ -54,7 +54,7 @@ pub struct Arguments {
     /// How many the user wants, if budget or limits allow less
     #[schemars(range(min = 1, max = 64))]
     asked: Option<u32>,
-    /// Ended run or job that this makes up for
+    /// Ended work that this makes up for
     retry_of: Option<String>,
     #[schemars(range(min = 0))]
     max_credits: Option<i64>,

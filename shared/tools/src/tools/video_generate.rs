@@ -43,7 +43,7 @@ pub struct Arguments {
     #[schemars(range(min = 1))]
     #[expect(dead_code, reason = "a part of the key alone")]
     attempt: Option<u32>,
-    /// Ended run or job that this makes up for
+    /// Ended work that this makes up for
     retry_of: Option<String>,
     #[schemars(range(min = 1, max = 64))]
     asked: Option<u32>,
