@@ -55,7 +55,7 @@ pub struct Saved {
 impl Tool for AssetDownload {
     const NAME: &'static str = "asset_download";
     const TITLE: &'static str = "Hand files over";
-    const ABOUT: &'static str = "Links to files, for a person or a shell. They need no token and end after an hour.";
+    const ABOUT: &'static str = "Links to files for a person or a shell, without a token, for an hour.";
     const HINTS: Hints = Hints { reaches_out: true, ..Hints::READ };
     const SCOPES: &'static [Scope] = &[Scope::AssetRead];
     type Arguments = Arguments;

@@ -34,7 +34,7 @@ pub struct AssetUpload;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Arguments {
-    /// Files of your shell: answers a curl command for each image
+    /// Of your shell: answers a curl command for each
     #[schemars(length(min = 1, max = 20))]
     files: Option<Vec<File>>,
     /// One file in base64, up to 8 MiB
@@ -49,7 +49,7 @@ pub struct Arguments {
     canvas: Option<CanvasName>,
     /// With files and canvas
     place: Option<Place>,
-    /// No node, for a mask; not with files
+    /// No node, for a mask
     node: Option<NoNode>,
 }
 
@@ -107,7 +107,7 @@ pub struct Link {
 impl Tool for AssetUpload {
     const NAME: &'static str = "asset_upload";
     const TITLE: &'static str = "Upload images or a video";
-    const ABOUT: &'static str = "Store a PNG, JPEG, WebP, GIF, AVIF or MP4, once however often it is called. To show it once more, \
+    const ABOUT: &'static str = "Store an image or MP4, once however often it is called. To show it once more, \
                                  use canvas_edit with node.create and asset.";
     const HINTS: Hints = Hints::ADD_ONCE;
     const SCOPES: &'static [Scope] = &[Scope::AssetRead];

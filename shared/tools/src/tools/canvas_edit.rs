@@ -42,7 +42,7 @@ pub struct Arguments {
     /// canvas.update {title}. metadata: the text of text and sticky is content; altText says what an image or video shows; also color, tags, sectionId, custom; null removes
     #[schemars(length(min = 1, max = 200))]
     operations: Vec<Operation>,
-    /// Change nothing, tell the findings
+    /// Change nothing, tell findings
     dry_run: Option<bool>,
     /// Apply on top of others' changes to other nodes; default true
     rebase: Option<bool>,
@@ -82,7 +82,7 @@ impl Tool for CanvasEdit {
     const NAME: &'static str = "canvas_edit";
     const TITLE: &'static str = "Edit a canvas";
     const ABOUT: &'static str = "Change a canvas in one atomic batch. Later operations may name clientIds of earlier ones. Without a \
-                                 position the service finds a free place. Overlaps are refused with findings and a batch that fits.";
+                                 position the service finds a free place. Overlaps are refused with a batch that fits.";
     const HINTS: Hints = Hints::CHANGE;
     const SCOPES: &'static [Scope] = &[Scope::CanvasRead, Scope::CanvasWrite];
     type Arguments = Arguments;

@@ -32,11 +32,11 @@ pub struct Output {
     status: String,
     instruction: String,
     outputs: Value,
-    /// Outputs that are pending, failed or not stored, and why.
+    // Outputs that are pending, failed or not stored, and why.
     delivery: Value,
-    /// Empty nodes to fill, to delete, or to mark as placeholders.
+    // Empty nodes to fill, to delete, or to mark as placeholders.
     empty_slots: Vec<String>,
-    /// Work that owes outputs, with what can be done: `retry` is the body of a start.
+    // Work that owes outputs, with what can be done: `retry` is the body of a start.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     works: Vec<Value>,
     findings: Vec<Value>,
@@ -49,8 +49,7 @@ pub struct Output {
 impl Tool for CanvasReview {
     const NAME: &'static str = "canvas_review";
     const TITLE: &'static str = "Review a canvas";
-    const ABOUT: &'static str =
-        "Findings of a canvas, and whether you may say that the work is done (doneClaimAllowed).";
+    const ABOUT: &'static str = "Findings, and whether you may say that the work is done (doneClaimAllowed).";
     const HINTS: Hints = Hints::READ;
     const SCOPES: &'static [Scope] = &[Scope::CanvasRead];
     type Arguments = Arguments;

@@ -51,10 +51,10 @@ pub struct Arguments {
     #[schemars(length(min = 1, max = 4))]
     targets: Option<Vec<String>>,
     place: Option<Place>,
-    /// How many the user wants, if budget or limits allow less
+    /// How many the user wants, if fewer are possible
     #[schemars(range(min = 1, max = 64))]
     asked: Option<u32>,
-    /// Ended work that this makes up for
+    /// Ended work made up for
     retry_of: Option<String>,
     #[schemars(range(min = 0))]
     max_credits: Option<i64>,

@@ -43,7 +43,7 @@ pub struct Arguments {
     #[schemars(range(min = 1))]
     #[expect(dead_code, reason = "a part of the key alone")]
     attempt: Option<u32>,
-    /// Ended work that this makes up for
+    /// Ended work made up for
     retry_of: Option<String>,
     #[schemars(range(min = 1, max = 64))]
     asked: Option<u32>,
@@ -55,7 +55,7 @@ pub struct Arguments {
 impl Tool for VideoGenerate {
     const NAME: &'static str = "video_generate";
     const TITLE: &'static str = "Generate a video";
-    const ABOUT: &'static str = "Generate a video. Spends credit. With revision it stays on the canvas, else the job has it for 30 days. The same call with \
+    const ABOUT: &'static str = "Generate a video. Spends credit. With revision it stays on the canvas, else 30 days. The same call with \
          the same attempt is never charged twice.";
     const HINTS: Hints = Hints::REACH_OUT;
     const SCOPES: &'static [Scope] = &[Scope::VideoGenerate];
