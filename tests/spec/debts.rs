@@ -246,6 +246,35 @@ async fn giving_up_ends_a_debt_and_is_told() {
 }
 
 #[tokio::test]
+async fn the_start_that_repairs_an_edit_or_variations_has_their_images() {
+    let stack = &Stack::without_workers().await;
+    let (user, canvas) = setting(stack).await;
+    let image = text(&user.upload("image/png", e2e::images::png(64, 64)).await, "/handle").to_owned();
+    for (operation, more) in [("edit", json!({"prompt": "at night"})), ("variations", json!({}))] {
+        let revision = user.canvas(&canvas).await["revision"].clone();
+        let body = json!({
+            "canvasId": canvas, "baseRevision": revision, "idempotencyKey": key(), "model": "sketch", "source": image, "asked": 2,
+            "place": {"count": 1},
+        });
+        let path = format!("/images/{operation}");
+        let job = user.send(&path, &merged(body, &more)).await.expect(202).json();
+        cancel(&user, &job).await;
+        let review = user.get(&format!("/canvases/{canvas}/review?repairs=true")).await.ok();
+        let works = review["repairs"]["works"].as_array().cloned().expect("a list");
+        let [work] = &works[..] else { panic!("{works:?}") };
+        let remedy = &work["remedies"][0];
+        assert_eq!((&remedy["kind"], &remedy["path"]), (&json!("retry"), &json!(path)));
+        assert_eq!(remedy["body"]["references"][0]["handle"], image.as_str());
+        let retried = user.send(&path, &merged(remedy["body"].clone(), &json!({"idempotencyKey": key()}))).await;
+        assert_eq!(retried.expect(202).json()["targets"].as_array().map(Vec::len), Some(1));
+        assert_eq!(
+            user.get(&format!("/canvases/{canvas}/review?repairs=true")).await.ok()["repairs"]["works"],
+            json!([])
+        );
+    }
+}
+
+#[tokio::test]
 async fn the_repairs_of_a_review_have_a_start_for_what_is_owed() {
     let stack = &Stack::without_workers().await;
     let (user, canvas) = setting(stack).await;

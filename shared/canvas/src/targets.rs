@@ -91,7 +91,8 @@ pub struct Work<'a> {
     pub prompt: Option<&'a str>,
 }
 
-/// Adds empty nodes of this size for work, and the connections into them if they are wanted. Returns their ids. The graph of a refused addition is of no use.
+/// Adds empty nodes of this size for work, and the connections into them if they are wanted. Returns their ids. The graph of a refused
+/// addition is of no use.
 pub fn add(
     graph: &mut Graph,
     place: &Place,

@@ -108,7 +108,8 @@ async fn work_repairs(
     Ok(repairs)
 }
 
-/// The start of what ended work owes, or of as much of it as one start makes: the rest is still owed. A masked edit is not put together again.
+/// The start of what ended work owes, or of as much of it as one start makes: the rest is still owed. A masked edit is not put together
+/// again.
 fn retry(record: &Record, work: &OwingWork, canvas: &CanvasRecord) -> Option<Remedy> {
     let handle = canvas.handle.to_string();
     let (path, body) = match &record.request {

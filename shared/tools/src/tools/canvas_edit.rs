@@ -37,9 +37,10 @@ pub struct Arguments {
     /// sectionId?}; node.update {nodeId, patch: {title?, width?, height?, metadata?, type?}}; node.move {nodeId, position,
     /// withMembers?}; node.duplicate {nodeId, clientId?, position}; node.delete, node.restore {nodeId}; connection.create
     /// {fromNodeId, toNodeId, purpose?, role?}; connection.update {connectionId, purpose?, role?}; connection.delete,
-    /// connection.restore {connectionId}; layout.arrange {nodeIds or sectionId, layout: row|column|grid|masonry|flow, gap?, columns?, align?,
-    /// direction?, near? or x?, y?}; section.create {clientId?, title, nodeIds?, near? or x?, y?}; section.fit, node.fit {nodeId};
-    /// canvas.update {title}. metadata: the text of text and sticky is content; altText says what an image or video shows; also color, tags, sectionId, custom; null removes
+    /// connection.restore {connectionId}; layout.arrange {nodeIds or sectionId, layout: row|column|grid|masonry|flow, gap?, columns?,
+    /// align?, direction?, near? or x?, y?}; section.create {clientId?, title, nodeIds?, near? or x?, y?}; section.fit, node.fit
+    /// {nodeId}; canvas.update {title}. metadata: the text of text and sticky is content; altText says what an image or video shows;
+    /// also color, tags, sectionId, custom; null removes
     #[schemars(length(min = 1, max = 200))]
     operations: Vec<Operation>,
     /// Change nothing, tell findings

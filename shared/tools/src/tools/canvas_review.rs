@@ -69,7 +69,11 @@ impl Tool for CanvasReview {
         let repairs = repairs.unwrap_or_default();
         let edit = (!repairs.operations.is_empty()).then(|| {
             let edit = json!({"canvas": canvas.handle, "revision": canvas.revision, "operations": repairs.operations});
-            Next::new("canvas_edit", edit, "fits Sections, moves apart what overlaps or touches, lines up Sections")
+            Next::new(
+                "canvas_edit",
+                edit,
+                "fits Sections and texts, moves apart what overlaps or touches, lines up Sections",
+            )
         });
         let next = edit.into_iter().chain(waits).collect();
         let output = Output {
