@@ -28,7 +28,7 @@ pub async fn checked(value: Value) -> Result<RecipeFile, String> {
         violations if violations.is_empty() => Ok(file),
         violations => Err(violations),
     };
-    json::validate(value, &mut json::values(None), check).await.map_err(|problem| match problem {
+    json::validate(value, &mut json::values(None), None, check).await.map_err(|problem| match problem {
         Problem::Invalid(violations) => {
             let reported: Vec<String> =
                 violations.iter().map(|wrong| format!("{} {}", wrong.field, wrong.message)).collect();

@@ -316,6 +316,7 @@ mod tests {
     fn a_graph_that_was_served_and_reviewed_takes_no_more_than_is_counted() {
         let result = |number: usize| Node {
             id: NodeId::parse(&format!("01980000-0000-7000-8000-{number:012}")).expect("an id"),
+            short: None,
             kind: NodeType::Image,
             title: "photo-resize.jpg".into(),
             position: Position { x: 400.0 * number as f64, y: 0.0 },

@@ -195,6 +195,7 @@ fn cors(origins: &[String]) -> Option<CorsWithBearer<CorsLayer>> {
             "ratelimit-reset",
             "x-canvas-ignored",
             "x-canvas-labels",
+            "x-next-cursor",
         ]))
         .max_age(std::time::Duration::from_secs(3600));
     Some(CorsWithBearer(layer))

@@ -9,7 +9,7 @@ BOARD = "Moodboard"
 # How a run ends that is canceled at once: on a busy machine it can be over before the cancel arrives.
 CANCELED = ("canceled", "succeeded")
 
-NODE = re.compile(r'^\s*#\d+ (image|text) ([\w-]+) "(?:[^"\\]|\\.)*" ([-\d]+),([-\d]+) (\d+)x(\d+)', re.MULTILINE)
+NODE = re.compile(r'^\s*n\d+ (image|text) ([\w-]+) "(?:[^"\\]|\\.)*" ([-\d]+),([-\d]+) (\d+)x(\d+)', re.MULTILINE)
 
 
 def revision_in(outline):

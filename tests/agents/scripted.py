@@ -30,15 +30,15 @@ class Agent:
         self.report += f" {review['instruction']}"
 
     def nodes(self, canvas, kind):
-        """Ids and titles of the nodes of a kind, and the revision, from the outline."""
+        """Refs and titles of the nodes of a kind, and the revision, from the outline."""
         lines = self.tools.ok("canvas_read", canvas=canvas).splitlines()
         revision = lines[0].rsplit(" (", 1)[0].rsplit(" ", 1)[1]
         found = []
         for line in lines[1:]:
-            words = line.split(maxsplit=3)
-            if len(words) == 4 and words[1] == kind:
+            words = line.split(maxsplit=2)
+            if len(words) == 3 and words[1] == kind:
                 # The title is a JSON string, and so is all that others have written.
-                found.append((words[2], words[3].split('"')[1]))
+                found.append((words[0], words[2].split('"')[1]))
         return found, revision
 
     def moodboard(self, canvas):

@@ -367,18 +367,18 @@ async fn an_outline_is_a_text_with_handles() {
     let lines: Vec<&str> = outline.lines().collect();
     assert_eq!(lines.len(), 5, "{outline}");
     assert!(lines[0].starts_with(text(&canvas, "/handle")) && lines[0].contains(text(&made, "/canvas/revision")));
-    assert!(lines[1].starts_with(&format!("  #1 section {s} \"References\"")), "{outline}");
-    assert!(lines[2].starts_with(&format!("    #2 text {t} ")) && lines[2].ends_with(": \"Hello\""), "{outline}");
+    assert!(lines[1].starts_with(&format!("  n2 section {s} \"References\"")), "{outline}");
+    assert!(lines[2].starts_with(&format!("    n3 text {t} ")) && lines[2].ends_with(": \"Hello\""), "{outline}");
     let id = |handle: &str| handle.rsplit(':').next().unwrap_or_default().to_owned();
-    assert!(lines[3].starts_with(&format!("  #3 image {} ", id(image))), "{outline}");
+    assert!(lines[3].starts_with(&format!("  n1 image {} ", id(image))), "{outline}");
     assert!(lines[3].ends_with(&format!(" shows {}", id(text(&asset, "/handle")))), "{outline}");
-    assert_eq!(lines[4], "    -> #2 reference as style");
+    assert_eq!(lines[4], "    -> n3 reference as style");
     assert_eq!(outline.matches(&user.uid).count(), 1, "{outline}");
     let path = |query: &str| format!("/canvases/{}/outline{query}", text(&canvas, "/id"));
     let named = user.get(&path("?connections=true")).await.expect(200);
     let named = String::from_utf8(named.body.to_vec()).expect("UTF-8");
     let connection = text(&made, "/resolvedIds/c");
-    assert_eq!(named, outline.replace("-> #2 reference", &format!("-> #2 {connection} reference")));
+    assert_eq!(named, outline.replace("-> n3 reference", &format!("-> n3 c1 {connection} reference")));
     assert_eq!(user.get(&path("?connections=false")).await.expect(200).body, reply.body);
     user.get(&path("?connections=1")).await.expect_error(400, "input_validation_error", &["connections"]);
 }
@@ -401,9 +401,129 @@ async fn an_outline_has_at_most_64_kibibytes() {
     let reply = user.get(&format!("/canvases/{id}/outline")).await.expect(200);
     let outline = String::from_utf8(reply.body.to_vec()).expect("UTF-8");
     assert!(outline.len() <= 65_536 && outline.len() > 60_000, "{}", outline.len());
-    let last = outline.lines().last().expect("a line");
-    let shown = outline.lines().count() - 2;
-    assert_eq!(last, format!("... truncated at 64 KiB: {} of 600 nodes are not shown", 600 - shown));
+    let cursor = reply.header("x-next-cursor").expect("there is more").to_owned();
+    assert_eq!(outline.lines().last(), Some(&*format!("... more: cursor={cursor}")));
+    let rest = user.get(&format!("/canvases/{id}/outline?cursor={cursor}")).await.expect(200);
+    assert_eq!(rest.header("x-next-cursor"), None);
+    let rest = String::from_utf8(rest.body.to_vec()).expect("UTF-8");
+    assert!(rest.lines().next().is_some_and(|head| head.ends_with(" (continued)")), "{rest}");
+    let nodes = |page: &str| page.lines().filter(|line| line.starts_with("  n")).map(str::to_owned).collect::<Vec<_>>();
+    let refs: Vec<String> = [nodes(&outline), nodes(&rest)]
+        .concat()
+        .iter()
+        .map(|line| line[2..].split(' ').next().unwrap_or_default().to_owned())
+        .collect();
+    assert_eq!(refs, (1..=600).map(|number| format!("n{number}")).collect::<Vec<_>>(), "each once, in order");
+}
+
+#[tokio::test]
+async fn an_outline_shows_the_ids_texts_nodes_and_section_that_are_asked_for() {
+    let stack = &Stack::without_workers().await;
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let long = format!("Crème {}", "word ".repeat(30).trim_end());
+    user.apply(id, json!([
+        {"type": "node.create", "clientId": "a", "node": {"type": "text", "title": "A", "position": {"x": 100, "y": 100}, "metadata": {"content": long}}},
+        {"type": "section.create", "clientId": "s", "title": "Notes", "nodeIds": ["a"]},
+        {"type": "node.create", "node": {"type": "image", "title": "B", "position": {"x": 4000, "y": 0}, "metadata": {"prompt": "a red boat"}}},
+    ]))
+    .await;
+    let read = async |query: &str| {
+        let reply = user.get(&format!("/canvases/{id}/outline?{query}")).await.expect(200);
+        String::from_utf8(reply.body.to_vec()).expect("UTF-8")
+    };
+    let by_refs = read("ids=refs").await;
+    assert!(by_refs.starts_with(&format!("{} ", text(&canvas, "/slug"))), "{by_refs}");
+    assert!(by_refs.contains("  n2 section \"Notes\" ") && by_refs.contains("    n1 text \"A\" "), "{by_refs}");
+    assert_eq!(read("ids=full&text=short").await, read("").await);
+    assert!(read("text=full").await.contains(&format!(": {}\n", json!(long))));
+    assert!(!read("text=none").await.contains("word"));
+    let nodes = |page: String| {
+        page.lines()
+            .skip(1)
+            .map(|line| line.trim().split(' ').next().unwrap_or_default().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(nodes(read("query=CREME+word").await), ["n1"]);
+    assert_eq!(nodes(read("query=boat").await), ["n3"]);
+    assert!(nodes(read("query=.*").await).is_empty());
+    for section in ["n2", "node:n2"] {
+        assert_eq!(nodes(read(&format!("section={section}")).await), ["n2", "n1"]);
+    }
+    let path = |query: &str| format!("/canvases/{id}/outline?{query}");
+    user.get(&path("section=n1")).await.expect_error(422, "unprocessable_entity", &["section"]);
+    for (query, field) in [
+        ("text=all", "text"),
+        ("ids=short", "ids"),
+        ("query=", "query"),
+        ("query=%20", "query"),
+        (&*format!("query={}", "x".repeat(201)), "query"),
+        ("maxBytes=1023", "maxBytes"),
+        ("maxBytes=65537", "maxBytes"),
+        ("cursor=x", "cursor"),
+        ("section=a%20b", "section"),
+    ] {
+        user.get(&path(query)).await.expect_error(400, "input_validation_error", &[field]);
+    }
+    for query in [format!("query={}", "x".repeat(200)), "maxBytes=1024".into(), "maxBytes=65536".into()] {
+        assert!(read(&query).await.len() <= 65_536);
+    }
+}
+
+#[tokio::test]
+async fn the_pages_of_an_outline_are_of_one_canvas_and_one_view() {
+    let stack = &Stack::without_workers().await;
+    let user = stack.user().await;
+    let (canvas, other) = (user.make_canvas().await, user.make_canvas().await);
+    let id = text(&canvas, "/id");
+    for name in [id, text(&other, "/id")] {
+        let node =
+            |at: usize| json!({"type": "node.create", "node": {"type": "text", "position": {"x": 400 * at, "y": 0}}});
+        user.apply(name, (0..40).map(node).collect()).await;
+    }
+    let page = user.get(&format!("/canvases/{id}/outline?maxBytes=1024")).await.expect(200);
+    assert!(page.body.len() <= 1024);
+    let cursor = page.header("x-next-cursor").expect("there is more");
+    let next = async |path: String| user.get(&path).await;
+    next(format!("/canvases/{id}/outline?maxBytes=4096&cursor={cursor}")).await.expect(200);
+    for path in [
+        format!("/canvases/{}/outline?cursor={cursor}", text(&other, "/id")),
+        format!("/canvases/{id}/outline?ids=refs&cursor={cursor}"),
+        format!("/canvases/{id}/outline?query=text&cursor={cursor}"),
+    ] {
+        next(path).await.expect_error(400, "input_validation_error", &["cursor"]);
+    }
+    user.apply(id, json!([{"type": "canvas.update", "title": "New"}])).await;
+    let later = next(format!("/canvases/{id}/outline?cursor={cursor}")).await.expect(200);
+    let head = String::from_utf8_lossy(&later.body).lines().next().unwrap_or_default().to_owned();
+    assert!(head.contains("(continued, changed since the first page, which was of revision "), "{head}");
+}
+
+#[tokio::test]
+async fn changes_name_the_authors_of_nodes() {
+    let stack = &Stack::without_workers().await;
+    let (user, other) = (stack.user().await, stack.user().await);
+    let canvas = user.make_canvas().await;
+    let (id, since) = (text(&canvas, "/id"), text(&canvas, "/revision"));
+    stack.share(&user, id, &other.uid, "editor").await;
+    let node =
+        json!([{"type": "node.create", "clientId": "a", "node": {"type": "text", "position": {"x": 0, "y": 0}}}]);
+    let made = user.apply(id, node).await;
+    let node = text(&made, "/resolvedIds/a");
+    let renamed = |title: &str| json!([{"type": "node.update", "nodeId": node, "patch": {"title": title}}]);
+    user.apply(id, renamed("One")).await;
+    let last = other.apply(text(&canvas, "/handle"), renamed("Two")).await;
+    let changes = |query: &str| format!("/canvases/{id}/changes?since={since}{query}");
+    let read = user.get(&changes("&include=authors")).await.ok();
+    let authors = read["authors"][node].as_array().expect("authors");
+    assert_eq!(authors.len(), 2, "each once: {read}");
+    assert_eq!((&authors[0]["revision"], &authors[0]["surface"]), (&last["canvas"]["revision"], &json!("api")));
+    assert!(authors[0]["label"].is_string() && authors[0]["at"].is_string() && read.get("nodes").is_none());
+    let both = user.get(&changes("&include=graph,authors")).await.ok();
+    assert_eq!((&both["authors"], both["nodes"][0]["ref"].clone()), (&read["authors"], json!("n1")));
+    assert!(user.get(&changes("")).await.ok().get("authors").is_none());
+    user.get(&changes("&include=everything")).await.expect_error(400, "input_validation_error", &["include"]);
 }
 
 #[tokio::test]

@@ -45,6 +45,7 @@ mod processes;
 mod prompts;
 mod rates;
 mod recipes;
+mod refs;
 mod render;
 mod retention;
 mod roles;

@@ -617,9 +617,17 @@ async fn labels_are_drawn_and_listed() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let (canvas, ids) = board(&user).await;
-    let handle = |name: &str| format!("node:{}", text(&ids[name], ""));
-    let whole = json!({"1": handle("frame"), "2": handle("first"), "3": handle("second"), "4": handle("outside")});
-    let part = json!({"1": handle("second"), "2": handle("outside")});
+    let nodes = user.canvas(&canvas).await["nodes"].clone();
+    let labels = |names: &[&str]| {
+        let label = |name: &&str| {
+            let id = text(&ids[*name], "");
+            let node = nodes.as_array().expect("nodes").iter().find(|node| node["id"] == id).expect(name);
+            (text(node, "/ref").trim_start_matches('n').to_owned(), json!(format!("node:{id}")))
+        };
+        Value::Object(names.iter().map(label).collect())
+    };
+    let whole = labels(&["frame", "first", "second", "outside"]);
+    let part = labels(&["second", "outside"]);
     let nodes = format!("nodes={},{}&labels=true", text(&ids["outside"], ""), text(&ids["second"], ""));
     // The second time from the cache.
     for _ in 0..2 {
@@ -692,7 +700,7 @@ async fn a_mapping_has_at_most_8_kibibytes() {
     for (index, id) in ids[..count].iter().enumerate() {
         assert_eq!(mapping[(index + 1).to_string()], format!("node:{id}"));
     }
-    // The document has all numbers, with the ids. A part of an image shows the others.
+    // All nodes are numbered. The mapping of a part has the others.
     let document = String::from_utf8(reply.body.to_vec()).expect("UTF-8");
     assert_eq!(document.matches("data-label=").count(), 200);
     let image = render(&user, &canvas, "labels=true", "image/png").await.expect(200);

@@ -215,6 +215,36 @@ fn routes_do_not_import_routes_of_other_resources() {
     assert!(violations.is_empty(), "routes import routes of other resources:\n{}", violations.join("\n"));
 }
 
+/// A node or connection that is stored without a ref has none until somebody loads the canvas, as one of the previous release.
+#[test]
+fn every_statement_that_stores_nodes_or_connections_stores_their_refs() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let sources = ["gateway/src", "image-worker/src", "video-worker/src", "webhook-dispatcher/src", "shared"];
+    let mut paths: Vec<PathBuf> = sources.iter().map(|source| root.join(source)).collect();
+    let mut found = 0;
+    while let Some(path) = paths.pop() {
+        if path.is_dir() {
+            let is_product = |path: &PathBuf| !path.ends_with("tests") && !path.ends_with("migrations");
+            let entries = fs::read_dir(&path).expect("a directory").map(|entry| entry.expect("an entry").path());
+            paths.extend(entries.filter(is_product));
+            continue;
+        }
+        if path.extension().is_none_or(|extension| extension != "rs") || path.ends_with("tests.rs") {
+            continue;
+        }
+        let source = fs::read_to_string(&path).expect("is UTF-8");
+        let product = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        for table in ["INSERT INTO nodes (", "INSERT INTO connections ("] {
+            for columns in product.split(table).skip(1) {
+                let columns = columns.split(')').next().unwrap_or_default();
+                assert!(columns.split(',').any(|column| column.trim() == "ref"), "{}: {columns}", path.display());
+                found += 1;
+            }
+        }
+    }
+    assert_eq!(found, 2, "one statement stores nodes, and the same one connections");
+}
+
 /// Every crate of the workspace with its normal and build dependencies, without the `canvas-` of package names.
 fn crates() -> BTreeMap<String, BTreeSet<String>> {
     let output = Command::new(env!("CARGO"))

@@ -147,6 +147,14 @@ export const api = {
       }),
     ),
 
+  /** The handle of the canvas that a slug names: the first line of an outline begins with it. */
+  handleOf: async (slug: string, signal: AbortSignal) => {
+    const query = { maxBytes: 1024, text: "none" } as const;
+    const call = contract.GET("/api/canvas-agent/v1/canvases/{canvasId}/outline", { params: { path: { canvasId: slug }, query }, parseAs: "text", signal });
+    const [handle = ""] = (await answer(call)).split(" ");
+    return handle;
+  },
+
   drawing: async (canvas: string, signal: AbortSignal) => drawingOf(await render(canvas, "image/svg+xml", signal)),
 
   // A list is in full unless `view` asks for less.

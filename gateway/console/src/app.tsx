@@ -1,6 +1,9 @@
+import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect } from "react";
 import { Redirect, Route, Switch, useLocation, useSearch } from "wouter";
-import { signInPath } from "./address.ts";
+import { canvasOf, canvasPath, signInPath } from "./address.ts";
+import { api } from "./api.ts";
+import { Problem } from "./errors.ts";
 import { Canvas } from "./screens/canvas.tsx";
 import { Canvases } from "./screens/canvases.tsx";
 import { Missing } from "./screens/missing.tsx";
@@ -33,6 +36,7 @@ export function App() {
               <Route path="/c/:owner/:id">
                 {({ owner, id }) => <Canvas key={`${owner}/${id}`} handle={`canvas:${owner}:${id}`} />}
               </Route>
+              <Route path="/c/:slug">{({ slug }) => <Named key={slug} slug={slug} />}</Route>
               <Route path="/recipes" component={Recipes} />
               <Route path="/elements" component={Elements} />
               <Route path="/settings/*?">{(params) => <Settings path={params["*"] ?? ""} />}</Route>
@@ -45,6 +49,15 @@ export function App() {
       </Switch>
     </Boundary>
   );
+}
+
+/** Leads from the short address of a canvas to its page. */
+function Named({ slug }: { slug: string }) {
+  const handle = useQuery({ queryKey: ["slug", slug], queryFn: ({ signal }) => api.handleOf(slug, signal), staleTime: Number.POSITIVE_INFINITY });
+  if (handle.data !== undefined) return <Redirect to={canvasPath(canvasOf(handle.data))} replace />;
+  if (handle.error instanceof Problem && [400, 404].includes(handle.error.status)) return <Missing />;
+  if (handle.isError) return <Failure title="The canvas cannot be loaded" error={handle.error} retry={handle.refetch} />;
+  return LOADING;
 }
 
 /** Shows its children to a person who is signed in, and leads others to the sign-in page and back. */

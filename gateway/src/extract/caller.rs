@@ -16,6 +16,7 @@ use service::shares::{Key, Shares};
 use uuid::Uuid;
 
 use super::accept::Accepted;
+use super::names::{self, Names};
 use crate::address::ClientAddress;
 use crate::admission::{InProgress, account_key, admitted};
 use crate::console::{self, credential};
@@ -190,7 +191,8 @@ pub(super) async fn admit<G: Grant>(
     if let Some(refused) = recall_refusal(parts, app, &charges, weight) {
         return Err(refused);
     }
-    let (credential, canvas) = authenticate(parts, app, canvas).await?;
+    let is_slug = |canvas: &&CanvasRef| canvas.slug().is_some();
+    let (credential, found) = authenticate(parts, app, canvas.filter(|canvas| !is_slug(canvas))).await?;
     let key = account_key(&credential.account);
     parts.extensions.insert(Principal {
         key: key.clone(),
@@ -204,6 +206,17 @@ pub(super) async fn admit<G: Grant>(
     record_caller(&credential);
     rates::admit(app, &charges, &credential, weight).await?;
     require(credential.scopes, G::ALL, G::ANY)?;
+    let found = match canvas.filter(is_slug) {
+        Some(slug) => {
+            let conn = &mut *app.connection().await?;
+            let handle = names::resolve(conn, slug.clone(), &credential.account).await?;
+            db::canvases::find(conn, &credential.account, &handle).await?
+        }
+        None => found,
+    };
+    let found = with_refs(app, found).await?;
+    let (account, canvas_key) = (credential.account.clone(), found.as_ref().map(|(canvas, _)| canvas.key));
+    parts.extensions.insert(Names { app: app.clone(), account, canvas_key });
     let place = match parts.extensions.get::<InProgress>().filter(|place| place.is_held()) {
         // A request that a tool sends is a part of that to `/mcp`, until that has waited for something.
         Some(place) => place.clone(),
@@ -219,7 +232,16 @@ pub(super) async fn admit<G: Grant>(
     if console::contains(parts) {
         caller.require_acceptable()?;
     }
-    Ok((caller, canvas))
+    Ok((caller, found))
+}
+
+/// The canvas of a path, whose nodes and connections have refs.
+async fn with_refs(app: &App, found: Option<(CanvasRecord, AccessRole)>) -> Result<Option<(CanvasRecord, AccessRole)>> {
+    let Some((mut canvas, role)) = found else { return Ok(None) };
+    if canvas.lacks_refs() {
+        db::canvases::ensure_refs(&mut *app.connection().await?, &mut canvas).await?;
+    }
+    Ok(Some((canvas, role)))
 }
 
 /// A request without a credential is not counted as a failure.

@@ -33,7 +33,11 @@ impl<G: Grant> FromRequestParts<App> for CanvasAccess<G> {
         let OwnerQuery { owner_uid: owner } = query.read().unwrap_or_default();
         let named = combine_violations(named, query.finish()).and_then(|(named, ())| with_owner(named, owner));
         let (caller, found) = admit(parts, app, named.as_ref().ok()).await?;
-        let named = named.map(|named| named.resolve(&caller.account)).map_err(Problem::violations);
+        let handle = |named: CanvasRef| match &found {
+            Some((canvas, _)) => canvas.handle.clone(),
+            None => named.resolve(&caller.account),
+        };
+        let named = named.map(handle).map_err(Problem::violations);
         Ok(Self { caller, named, found })
     }
 }

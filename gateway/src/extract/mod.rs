@@ -7,6 +7,7 @@ pub mod check;
 pub mod header;
 pub mod idempotency;
 pub mod json;
+pub mod names;
 pub mod owner;
 pub mod page;
 pub mod path;

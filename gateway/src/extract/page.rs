@@ -63,6 +63,20 @@ pub struct PageRequest<P> {
     pub after: Option<P>,
 }
 
+/// The position that a cursor of this list holds.
+pub fn position_of<P: DeserializeOwned>(app: &App, scope: &ListScope, cursor: &str) -> Option<P> {
+    let position = app.keys.cursor().decrypt(&scope.0, cursor)?;
+    serde_json::from_slice(&position).ok()
+}
+
+/// The cursor of a position in this list.
+pub fn cursor_of(app: &App, scope: &ListScope, position: &impl Serialize) -> String {
+    app.keys.cursor().encrypt(&scope.0, &serde_json::to_vec(position).expect("a position serializes"))
+}
+
+/// The violation of a cursor that holds no position of its list.
+pub const FOREIGN_CURSOR: &str = "is invalid or belongs to a different list";
+
 /// Reads `limit` and `cursor`; reports violations to `query`.
 pub fn page_request<P: DeserializeOwned, const MAX: u32>(
     app: &App,
@@ -71,10 +85,9 @@ pub fn page_request<P: DeserializeOwned, const MAX: u32>(
 ) -> PageRequest<P> {
     let PageQuery::<MAX> { limit, cursor } = query.read().unwrap_or_default();
     let after = cursor.and_then(|cursor| {
-        let position =
-            app.keys.cursor().decrypt(&scope.0, &cursor).and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let position = position_of(app, scope, &cursor);
         if position.is_none() {
-            query.refuse("cursor", "is invalid or belongs to a different list");
+            query.refuse("cursor", FOREIGN_CURSOR);
         }
         position
     });
@@ -91,9 +104,6 @@ pub fn page<T, P: Serialize>(
 ) -> Page {
     let has_more = items.len() > limit as usize;
     items.truncate(limit as usize);
-    let next_cursor = items.last().filter(|_| has_more).map(|last| {
-        let position = serde_json::to_vec(&position(last)).expect("a position serializes");
-        app.keys.cursor().encrypt(&scope.0, &position)
-    });
+    let next_cursor = items.last().filter(|_| has_more).map(|last| cursor_of(app, scope, &position(last)));
     Page { limit, has_more, next_cursor }
 }

@@ -31,9 +31,10 @@ const HEADERS: &[(&str, &str, &str)] = &[
     ("Vary", "Request headers that select the response.", TEXT),
     (
         "X-Canvas-Labels",
-        "The numbers on the nodes of a render with `labels`, as JSON of at most 8 KiB: `{\"1\":\"node:<id>\"}`.",
+        "The numbers on the nodes of a render with `labels`, those of their refs, as JSON of at most 8 KiB: `{\"1\":\"node:<id>\"}`.",
         TEXT,
     ),
+    ("X-Next-Cursor", "The cursor of the next page of an outline, if there is one.", TEXT),
     ("Preference-Applied", "The preferences of `Prefer` that were applied.", TEXT),
     ("Accept-Ranges", "`bytes`: ranges are supported.", TEXT),
     ("Content-Range", "The range that the body holds, and the size of the whole.", TEXT),
@@ -149,6 +150,9 @@ fn of_success(id: &str, path: &str, status: &str) -> Vec<Carried> {
     }
     if id == "renderCanvas" && status == "200" {
         add(&["X-Canvas-Labels"], false);
+    }
+    if id == "getCanvasOutline" {
+        add(&["X-Next-Cursor"], false);
     }
     if matches!(id, "getCanvas" | "renderCanvas" | "getAssetContent") {
         add(&["Vary"], true);

@@ -372,6 +372,7 @@ impl Harness {
 pub fn image_node() -> Node {
     Node {
         id: NodeId::generate(),
+        short: None,
         kind: NodeType::Image,
         title: "image".into(),
         position: Position { x: 0.0, y: 0.0 },

@@ -198,6 +198,7 @@ impl<M> StartCampaign<'_, M> {
         let Plan { canvas: LockedCanvas { record: canvas, .. }, model, mut nodes, mut bytes_delta } = plan;
         let revision = service::random::revision();
         let mut shots = Vec::with_capacity(nodes.len());
+        db::canvases::give_node_refs(conn, canvas.key, &mut nodes).await?;
         for (node, prompt) in nodes.iter_mut().zip(&self.campaign.prompts) {
             let id = JobId::generate();
             self.start_job(conn, &canvas, (id, &node.id, prompt), &model, &revision).await?;
@@ -230,6 +231,7 @@ impl<M> StartCampaign<'_, M> {
         let title = &self.campaign.title;
         let nodes = places.into_iter().enumerate().map(|(index, frame)| Node {
             id: NodeId::generate(),
+            short: None,
             kind: NodeType::Image,
             title: format!("{title} {}", index + 1).chars().take(TITLE_MAX).collect(),
             position: Position { x: frame.left, y: frame.top },

@@ -48,7 +48,19 @@ impl ChangedCanvas {
         } else {
             CanvasAfter::Whole(self.record.document(self.graph.served_nodes(), self.graph.served_connections()))
         };
-        MutationResult { canvas, replayed: self.replayed, resolved_ids: self.resolved_ids, changes: self.changes }
+        let refs = self.refs();
+        MutationResult { canvas, replayed: self.replayed, resolved_ids: self.resolved_ids, refs, changes: self.changes }
+    }
+
+    /// The refs of what was changed and is on the canvas, by id.
+    fn refs(&self) -> BTreeMap<String, String> {
+        let Changes { changed_node_ids, changed_connection_ids, .. } = &self.changes;
+        let nodes =
+            changed_node_ids.iter().filter_map(|id| Some((id.to_string(), self.graph.node(id)?.short?.to_string())));
+        let connections = changed_connection_ids.iter();
+        let connections =
+            connections.filter_map(|id| Some((id.to_string(), self.graph.connection(id)?.short?.to_string())));
+        nodes.chain(connections).collect()
     }
 }
 
@@ -243,7 +255,8 @@ pub async fn load_for_restore(conn: &mut PgConnection, record: &CanvasRecord, ba
         connections: db::canvases::deleted_connections(conn, record.key, &restored_connections).await?,
         ..Sources::default()
     };
-    Ok(Some(Graph::with_sources(record.title.clone(), record.graph_bytes, nodes, connections, sources)))
+    let graph = Graph::with_sources(record.title.clone(), record.graph_bytes, nodes, connections, sources);
+    Ok(Some(graph.after_refs(record.refs)))
 }
 
 /// Reads the images and videos that a batch of the account needs into the graph that it will be applied to.

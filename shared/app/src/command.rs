@@ -157,7 +157,7 @@ async fn attempt<C: Command>(pool: &PgPool, command: &C) -> Result<(C::Reply, bo
     let conn = &mut *transaction;
     let subject = command.authorize(conn).await?;
     let locked = match take_key(conn, command).await? {
-        KeyOutcome::Execute(locked) => locked,
+        KeyOutcome::Execute(locked) => locked.map(|locked| *locked),
         // The transaction has written nothing and is rolled back.
         KeyOutcome::Replay(outcome) => return Ok((command.replay(conn, outcome).await?, false)),
     };
@@ -172,7 +172,7 @@ async fn attempt<C: Command>(pool: &PgPool, command: &C) -> Result<(C::Reply, bo
 /// The next step, given the state of a command's key.
 enum KeyOutcome {
     /// The key is new: the command executes. Its canvas may be locked already.
-    Execute(Option<LockedCanvas>),
+    Execute(Option<Box<LockedCanvas>>),
     /// An equal, earlier request had this outcome.
     Replay(StoredOutcome),
 }
@@ -188,7 +188,7 @@ async fn take_key<C: Command>(conn: &mut PgConnection, command: &C) -> Result<Ke
         _ => (db::idempotency::take(conn, &key).await?, None),
     };
     match taken {
-        Taken::Fresh => Ok(KeyOutcome::Execute(locked)),
+        Taken::Fresh => Ok(KeyOutcome::Execute(locked.map(Box::new))),
         Taken::Replay(outcome) => Ok(KeyOutcome::Replay(outcome)),
         Taken::Conflict => {
             command.check_access(conn).await?;
@@ -291,8 +291,13 @@ pub struct LockedCanvas {
 }
 
 impl LockedCanvas {
-    fn new(locked: Option<(CanvasRecord, AccessRole)>) -> Result<Self> {
-        writable(locked).map(|(record, role)| Self { record, role, stale_base: None })
+    /// Nodes and connections of a locked canvas have their refs.
+    async fn new(conn: &mut PgConnection, locks: Locks, found: Option<(CanvasRecord, AccessRole)>) -> Result<Self> {
+        let (mut record, role) = writable(found)?;
+        if locks != Locks::None {
+            db::canvases::ensure_refs(conn, &mut record).await?;
+        }
+        Ok(Self { record, role, stale_base: None })
     }
 
     /// Requires that nothing in `footprint` changed since the revision that the write is based on.
@@ -336,14 +341,14 @@ impl CanvasWrite<'_> {
             Locks::Canvas => db::canvases::lock(conn, self.account, self.canvas).await?,
             Locks::AccountAndCanvas => db::canvases::lock_with_account(conn, self.account, self.canvas).await?,
         };
-        LockedCanvas::new(locked)
+        LockedCanvas::new(conn, self.locks, locked).await
     }
 
     /// Takes a key. If it is new, locks the rows as well, and checks the role.
     async fn lock_with_key(&self, conn: &mut PgConnection, key: &NewKey<'_>) -> Result<(Taken, Option<LockedCanvas>)> {
         let with_account = self.locks == Locks::AccountAndCanvas;
         match db::idempotency::take_and_lock(conn, key, self.canvas, with_account).await? {
-            (Taken::Fresh, locked) => Ok((Taken::Fresh, Some(LockedCanvas::new(locked)?))),
+            (Taken::Fresh, locked) => Ok((Taken::Fresh, Some(LockedCanvas::new(conn, self.locks, locked).await?))),
             (taken, _) => Ok((taken, None)),
         }
     }

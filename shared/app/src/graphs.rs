@@ -100,9 +100,11 @@ impl Graphs {
     }
 
     /// Keeps the graph of a canvas at the revision of `record`: one that a write made, before or after its commit, or that a refused
-    /// one left as it was.
+    /// one left as it was. One without refs is not kept: they are given to it at the same revision.
     pub fn keep(&self, record: &CanvasRecord, graph: &Arc<Graph>) {
-        self.keep_at(record.key, &record.revision, graph);
+        if !record.lacks_refs() {
+            self.keep_at(record.key, &record.revision, graph);
+        }
     }
 
     /// [`keep`](Self::keep), by the key of the canvas.
@@ -117,7 +119,7 @@ impl Graphs {
 /// The graph of a canvas as it is stored, in a transaction that has locked the canvas or reads a snapshot.
 pub async fn load(conn: &mut PgConnection, record: &CanvasRecord) -> Result<Graph> {
     let (nodes, connections) = db::canvases::graph(conn, record.key).await?;
-    Ok(Graph::new(record.title.clone(), record.graph_bytes, nodes, connections))
+    Ok(Graph::new(record.title.clone(), record.graph_bytes, nodes, connections).after_refs(record.refs))
 }
 
 async fn current(conn: &mut PgConnection, record: &CanvasRecord, kept: Option<Kept>) -> Result<Graph> {
@@ -158,6 +160,7 @@ async fn later(conn: &mut PgConnection, record: &CanvasRecord, revision: &str, g
     Ok(Some(Later {
         title: record.title.clone(),
         bytes: record.graph_bytes,
+        refs: record.refs,
         nodes,
         deleted_nodes: deleted_node_ids,
         connections,

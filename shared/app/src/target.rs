@@ -139,6 +139,7 @@ mod tests {
     fn node() -> Node {
         Node {
             id: NodeId::generate(),
+            short: None,
             kind: NodeType::Image,
             title: "image".into(),
             position: Position { x: 0.0, y: 0.0 },

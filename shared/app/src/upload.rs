@@ -264,8 +264,9 @@ impl UploadAsset<'_> {
         }
         let frames = db::canvases::frames(conn, canvas.key).await?;
         let frames = frames.into_iter().map(|frame| Frame::new(frame.position, frame.width, frame.height));
-        let node = Node {
+        let mut node = Node {
             id: id.clone(),
+            short: None,
             kind,
             title,
             position: free_spot(frames, width, height),
@@ -281,6 +282,7 @@ impl UploadAsset<'_> {
         if canvas.node_count as usize >= CANVAS_NODES_MAX || canvas.graph_bytes + bytes_delta > CANVAS_BYTES_MAX {
             return Err(Error::unprocessable("canvasId", "the canvas is full"));
         }
+        db::canvases::give_node_refs(conn, canvas.key, std::slice::from_mut(&mut node)).await?;
         let change = Change {
             graph: GraphWrites { nodes: vec![&node], ..GraphWrites::default() },
             bytes_delta,

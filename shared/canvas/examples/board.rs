@@ -16,6 +16,7 @@ fn node(id: &str, kind: NodeType, title: &str, place: [f64; 4], metadata: Value)
     let [x, y, width, height] = place;
     Node {
         id: NodeId::parse(id).expect("a plain id"),
+        short: None,
         kind,
         title: title.into(),
         position: Position { x, y },
@@ -44,6 +45,7 @@ fn at(mut node: Node, status: &str) -> Node {
 fn connection(from: &str, to: &str, purpose: Purpose, role: Option<Role>) -> Connection {
     Connection {
         id: ConnectionId::parse(&format!("{from}-{to}")).expect("a plain id"),
+        short: None,
         from: NodeId::parse(from).expect("a plain id"),
         to: NodeId::parse(to).expect("a plain id"),
         purpose,

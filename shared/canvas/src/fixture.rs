@@ -57,6 +57,7 @@ pub(crate) fn node(text: &str, kind: NodeType) -> Node {
     let (width, height) = kind.default_size();
     Node {
         id: id(text),
+        short: None,
         kind,
         title: text.to_owned(),
         position: Position { x: 0.0, y: 0.0 },
@@ -117,7 +118,7 @@ pub(crate) fn made(mut node: Node, kind: &str, references: Value) -> Node {
 }
 
 pub(crate) fn connection(text: &str, from: &str, to: &str, purpose: Purpose) -> Connection {
-    Connection { id: cid(text), from: id(from), to: id(to), purpose, role: None }
+    Connection { id: cid(text), short: None, from: id(from), to: id(to), purpose, role: None }
 }
 
 pub(crate) fn graph(nodes: Vec<Node>, connections: Vec<Connection>) -> Graph {

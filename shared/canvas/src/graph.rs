@@ -10,6 +10,7 @@ use domain::Timestamp;
 use domain::canvas::{self, Items};
 use domain::graph::{Connection, DeletedConnection, DeletedNode, Node, NodeType, Purpose};
 use domain::id::{AssetHandle, AssetRef, ConnectionId, NodeId};
+use domain::refs::{ConnectionRef, NodeRef, RefCounters};
 
 use crate::placement::{Frame, Index};
 use crate::slots::Slots;
@@ -31,6 +32,8 @@ pub struct Graph {
     ends: HashSet<Ends>,
     /// Videos that have a first or last frame.
     frames: HashSet<(usize, Purpose)>,
+    /// The last refs that were given.
+    pub(crate) refs: RefCounters,
     /// Places of the nodes, once something is placed.
     pub(crate) index: Option<Index>,
     pub(crate) sources: Sources,
@@ -67,6 +70,8 @@ pub struct Later {
     pub title: String,
     /// Serialized size of all nodes and connections.
     pub bytes: i64,
+    /// The last refs that were given.
+    pub refs: RefCounters,
     pub nodes: Vec<Node>,
     pub deleted_nodes: Vec<NodeId>,
     pub connections: Vec<Connection>,
@@ -114,6 +119,7 @@ impl Graph {
             members: HashMap::new(),
             ends: HashSet::with_capacity(connections.len()),
             frames: HashSet::new(),
+            refs: RefCounters::default(),
             index: None,
             sources,
         };
@@ -129,7 +135,42 @@ impl Graph {
             }
         }
         graph.connections.reserve(&graph.sources.connections, |_| true);
+        graph.refs = RefCounters {
+            node: graph.nodes.iter().filter_map(|node| node.short).map(NodeRef::number).max().unwrap_or_default(),
+            connection: graph
+                .connections
+                .iter()
+                .filter_map(|connection| connection.short)
+                .map(ConnectionRef::number)
+                .max()
+                .unwrap_or_default(),
+        };
         graph
+    }
+
+    /// The graph of a canvas that has given these refs, also to what was deleted since.
+    #[must_use]
+    pub fn after_refs(mut self, given: RefCounters) -> Self {
+        self.refs = self.refs.max(given);
+        self
+    }
+
+    /// Gives a new node its ref. One that is restored has it.
+    pub(crate) fn give_node_ref(&mut self, node: &mut Node) {
+        let nodes = &self.nodes;
+        let is_id = |text| nodes.find(&NodeId::from_stored(text)).is_some();
+        if node.short.is_none() {
+            node.short = Some(self.refs.next_node(is_id));
+        }
+    }
+
+    /// Gives a new connection its ref. One that is restored has it.
+    pub(crate) fn give_connection_ref(&mut self, connection: &mut Connection) {
+        let connections = &self.connections;
+        let is_id = |text| connections.find(&ConnectionId::from_stored(text)).is_some();
+        if connection.short.is_none() {
+            connection.short = Some(self.refs.next_connection(is_id));
+        }
     }
 
     /// Sets the images that the next batch needs: those that its new nodes show, as it names them, and the sizes of those
@@ -184,6 +225,7 @@ impl Graph {
         }
         self.title = later.title;
         self.bytes = later.bytes;
+        self.refs = self.refs.max(later.refs);
     }
 
     /// Puts these nodes in the places of those of the same ids, and returns the previous ones.

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use domain::graph::{Connection, Node};
+use domain::refs::RefCounters;
 
 use crate::graph::Graph;
 use crate::slots::{Keyed, Slots};
@@ -17,9 +18,15 @@ pub(crate) struct Journal {
     pub(crate) nodes: Originals<Node>,
     pub(crate) connections: Originals<Connection>,
     title: Option<String>,
+    /// The last refs that were given before the batch.
+    refs: RefCounters,
 }
 
 impl Journal {
+    pub(crate) fn new(graph: &Graph) -> Self {
+        Self { refs: graph.refs, ..Self::default() }
+    }
+
     /// Sets or removes the node in a slot of the graph. The graph holds metadata as text: a batch may touch any number of nodes, and
     /// parsed metadata may take a hundred times the memory.
     pub(crate) fn set_node(&mut self, graph: &mut Graph, slot: usize, mut node: Option<Node>) {
@@ -63,6 +70,7 @@ impl Journal {
         if let Some(title) = self.title {
             graph.title = title;
         }
+        graph.refs = self.refs;
     }
 }
 

@@ -1,103 +1,336 @@
 //! A canvas as an indented text for people and prompts. Format: `docs/reference/canvases.md#outline`.
 //!
-//! There is one line for each node and each connection. The handle of the canvas names the owner; nodes and assets have
-//! their plain ids, and connections name nodes by their numbers, so that a node takes less than 40 tokens on average.
-//! User-authored text is quoted as JSON, so that no title can imitate a line of the outline.
+//! There is one line for each node and each connection. Nodes and connections are named by their refs, and have their plain ids where
+//! they are asked for, so that a node takes less than 40 tokens on average, and about half without ids. User-authored text is quoted
+//! as JSON, so that no title can imitate a line of the outline.
 
-use std::collections::HashMap;
 use std::fmt::Write;
 
 use domain::canvas::CanvasRecord;
 use domain::graph::{Connection, Node, NodeType, Purpose};
-use domain::id::{AccountUid, NodeId};
+use domain::id::NodeId;
+use domain::refs::{ConnectionRef, NodeRef};
+use serde::{Deserialize, Serialize};
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
 
 use crate::Graph;
 use crate::review::unfilled;
 
-/// Longest outline, in bytes.
-const OUTLINE_MAX: usize = 64 * 1024;
-/// Bytes reserved for the line that says how much is not shown.
-const LAST_LINE: usize = 128;
+/// Longest page, in bytes.
+pub const OUTLINE_MAX: usize = 64 * 1024;
+/// Bytes reserved for the line with the cursor.
+const LAST_LINE: usize = 384;
 /// Characters of a node's text that are shown.
 const EXCERPT: usize = 60;
 /// Characters of an alternative text that are shown.
 const ALT_EXCERPT: usize = 80;
+/// Characters of a title where there is no room for more.
+const TITLE_EXCERPT: usize = 20;
 
-/// The outline: Sections with their members, then all other nodes, each followed by its outgoing connections, all in
-/// order of creation. At most 64 KiB: the rest is omitted, and a last line says how much. With `connection_ids`, connections are
-/// named.
-pub fn outline(canvas: &CanvasRecord, graph: &Graph, connection_ids: bool) -> String {
-    let sections = graph.nodes().filter(|node| node.is_section());
-    let inside = sections
-        .flat_map(|section| std::iter::once((1, section)).chain(graph.members(&section.id).map(|member| (2, member))));
-    let outside = graph.nodes().filter(|node| !node.is_section() && node.section_id().is_none());
-    let order: Vec<(usize, &Node)> = inside.chain(outside.map(|node| (1, node))).collect();
-    let numbers = order.iter().map(|(_, node)| &node.id).zip(1..).collect();
-    let owner = &canvas.handle.owner;
-    let mut lines = Lines { owner, numbers, connection_ids, text: String::new(), shown: 0, full: false };
-    lines.push(
-        0,
-        &format!(
-            "{} {} revision {} ({}, {}{})",
-            canvas.handle,
-            quoted(graph.title()),
-            canvas.revision,
-            counted(graph.node_count(), "node"),
-            counted(graph.connection_count(), "connection"),
-            without_alt_text(graph),
-        ),
-    );
-    for (depth, node) in order {
-        lines.node(depth, node, graph);
+/// What an outline shows.
+#[derive(Clone, Debug)]
+pub struct View<'a> {
+    /// `true` if nodes, connections and assets have their plain ids.
+    pub ids: bool,
+    /// `true` if connections are named.
+    pub connections: bool,
+    /// How much of the texts is shown.
+    pub texts: Texts,
+    /// Only the nodes that match, without connections.
+    pub query: Option<Query>,
+    /// Only this Section and its members.
+    pub section: Option<&'a NodeId>,
+    /// Longest page with its last line, in bytes.
+    pub bytes_max: usize,
+    /// Where the page begins.
+    pub after: Option<&'a Position>,
+}
+
+impl Default for View<'_> {
+    fn default() -> Self {
+        Self {
+            ids: true,
+            connections: false,
+            texts: Texts::Short,
+            query: None,
+            section: None,
+            bytes_max: OUTLINE_MAX,
+            after: None,
+        }
     }
-    lines.finish(graph.node_count())
+}
+
+/// How much of the texts of nodes is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Texts {
+    /// Their beginnings.
+    Short,
+    /// All.
+    Full,
+    /// Nothing.
+    None,
+}
+
+/// Words that title, text, prompt and tags of a node contain, whatever their case and accents.
+#[derive(Clone, Debug)]
+pub struct Query(Vec<String>);
+
+impl Query {
+    /// `None` without a word.
+    pub fn parse(text: &str) -> Option<Self> {
+        let words: Vec<String> = folded(text).split_whitespace().map(str::to_owned).collect();
+        (!words.is_empty()).then_some(Self(words))
+    }
+
+    fn matches(&self, node: &Node) -> bool {
+        let prompt = node.metadata.part("prompt", |metadata| metadata.prompt.as_deref());
+        let tags = node.metadata.part("tags", |metadata| metadata.tags.as_deref());
+        let parts = [Some(node.title.as_str()), node.content(), prompt].into_iter().flatten();
+        let parts: Vec<String> = parts.chain(tags.into_iter().flatten().map(String::as_str)).map(folded).collect();
+        self.0.iter().all(|word| parts.iter().any(|part| part.contains(word)))
+    }
+}
+
+fn folded(text: &str) -> String {
+    text.nfd().filter(|c| !is_combining_mark(*c)).flat_map(char::to_lowercase).collect()
+}
+
+/// The last line of a page, by the refs of what it names. It is found again after changes of the canvas: what was deleted since is taken
+/// for the place of its ref.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Position {
+    /// The revision of the first page.
+    #[serde(rename = "r")]
+    pub revision: String,
+    /// The Section that the node is or belongs to.
+    #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
+    section: Option<i32>,
+    #[serde(rename = "n")]
+    node: i32,
+    /// The last connection of the node that was shown, 0 before the first, if not all were.
+    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    connection: Option<i32>,
+}
+
+/// A page of an outline.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page {
+    pub text: String,
+    /// Where the next page begins, if there is one.
+    pub next: Option<Position>,
+}
+
+/// A page of the outline: Sections with their members, then all other nodes, each followed by its outgoing connections, all in order of
+/// creation. It has room for a last line with the cursor of the next page.
+pub fn outline(canvas: &CanvasRecord, graph: &Graph, view: &View<'_>) -> Page {
+    let items = items(graph, view);
+    let start = view.after.map_or(Start::default(), |after| Start::of(&items, after));
+    let revision = view.after.map_or(&canvas.revision, |after| &after.revision);
+    let mut lines = Lines { canvas, graph, view, text: String::new(), is_empty: true };
+    lines.head();
+    let mut last = view.after.cloned();
+    for (at, item) in items.iter().enumerate().skip(start.item) {
+        let shown = start.connection.filter(|_| at == start.item);
+        let described = match shown {
+            Some(_) => lines.push(item.depth, &format!("{} (continued)", name(item.node))),
+            None => lines.node(item),
+        };
+        if !described {
+            return Page { text: lines.text, next: last };
+        }
+        let position = |connection| Position { revision: revision.clone(), connection, ..item.position() };
+        if view.query.is_none() {
+            let outgoing: Vec<&Connection> = graph.outgoing(&item.node.id).collect();
+            for at in after_connection(&outgoing, shown)..outgoing.len() {
+                let before = if at == 0 { Some(0) } else { Some(connection_number(outgoing[at - 1])) };
+                let here = position(before);
+                if !lines.push(item.depth + 1, &lines.connected(outgoing[at])) {
+                    return Page { text: lines.text, next: Some(here) };
+                }
+            }
+        }
+        last = Some(position(None));
+    }
+    Page { text: lines.text, next: None }
+}
+
+/// A node in the order of the outline.
+struct Item<'a> {
+    depth: usize,
+    /// The Section that it is or belongs to.
+    section: Option<&'a Node>,
+    node: &'a Node,
+}
+
+impl Item<'_> {
+    fn position(&self) -> Position {
+        Position {
+            revision: String::new(),
+            section: self.section.map(number),
+            node: number(self.node),
+            connection: None,
+        }
+    }
+
+    /// Its place among all items: Sections first, a Section before its members.
+    fn is_after(&self, position: &Position) -> bool {
+        match (self.section.map(number), position.section) {
+            (None, Some(_)) => true,
+            (Some(_), None) => false,
+            (None, None) => number(self.node) > position.node,
+            (Some(section), Some(of)) if section != of => section > of,
+            (Some(section), Some(_)) => {
+                number(self.node) != section && (position.node == section || number(self.node) > position.node)
+            }
+        }
+    }
+}
+
+fn items<'a>(graph: &'a Graph, view: &View<'_>) -> Vec<Item<'a>> {
+    let sections = graph.nodes().filter(|node| node.is_section());
+    let sections = sections.filter(|node| view.section.is_none_or(|section| *section == node.id));
+    let inside = sections.flat_map(|section| {
+        let members = graph.members(&section.id).map(|node| (2, node));
+        std::iter::once((1, section)).chain(members).map(|(depth, node)| Item { depth, section: Some(section), node })
+    });
+    let is_outside = |node: &&Node| view.section.is_none() && !node.is_section() && node.section_id().is_none();
+    let outside = graph.nodes().filter(is_outside).map(|node| Item { depth: 1, section: None, node });
+    let all = inside.chain(outside);
+    all.filter(|item| view.query.as_ref().is_none_or(|query| query.matches(item.node))).collect()
+}
+
+/// Where a page begins.
+#[derive(Default)]
+struct Start {
+    item: usize,
+    /// Set if the connections of the item are continued after this one.
+    connection: Option<i32>,
+}
+
+impl Start {
+    fn of(items: &[Item<'_>], after: &Position) -> Self {
+        let is_last = |item: &Item<'_>| {
+            item.position() == Position { revision: String::new(), connection: None, ..after.clone() }
+        };
+        match (items.iter().position(is_last), after.connection) {
+            (Some(item), Some(connection)) => Self { item, connection: Some(connection) },
+            (Some(item), None) => Self { item: item + 1, connection: None },
+            (None, _) => {
+                let next = items.iter().position(|item| item.is_after(after));
+                Self { item: next.unwrap_or(items.len()), connection: None }
+            }
+        }
+    }
+}
+
+fn number(node: &Node) -> i32 {
+    node.short.map_or(0, NodeRef::number)
+}
+
+fn connection_number(connection: &Connection) -> i32 {
+    connection.short.map_or(0, ConnectionRef::number)
+}
+
+/// The index of the first connection after the one of this number.
+fn after_connection(outgoing: &[&Connection], shown: Option<i32>) -> usize {
+    let Some(shown) = shown.filter(|shown| *shown > 0) else { return 0 };
+    match outgoing.iter().position(|connection| connection_number(connection) == shown) {
+        Some(at) => at + 1,
+        None => outgoing.iter().position(|it| connection_number(it) > shown).unwrap_or(outgoing.len()),
+    }
+}
+
+/// The ref of a node, or its handle until it has one.
+fn name(node: &Node) -> String {
+    node.short.map_or_else(|| node.id.handle(), |short| short.to_string())
+}
+
+/// How much a line says of a node.
+#[derive(Clone, Copy)]
+struct Detail {
+    ids: bool,
+    texts: Texts,
+    title_max: usize,
 }
 
 struct Lines<'a> {
-    /// Owner of the canvas.
-    owner: &'a AccountUid,
-    numbers: HashMap<&'a NodeId, usize>,
-    connection_ids: bool,
+    canvas: &'a CanvasRecord,
+    graph: &'a Graph,
+    view: &'a View<'a>,
     text: String,
-    /// Nodes that are in the text.
-    shown: usize,
-    /// Set by the first line that does not fit. No later line is added, even a shorter one, so that the text is a
-    /// prefix of the full outline.
-    full: bool,
+    /// `true` until a node is shown.
+    is_empty: bool,
 }
 
 impl Lines<'_> {
-    fn push(&mut self, depth: usize, line: &str) {
+    /// Adds a line, if the page has room for it.
+    fn push(&mut self, depth: usize, line: &str) -> bool {
         let width = 2 * depth;
-        self.full |= self.text.len() + width + line.len() + 1 > OUTLINE_MAX - LAST_LINE;
-        if !self.full {
+        // With its line break.
+        let has_room = self.text.len() + width + line.len() < self.view.bytes_max - LAST_LINE;
+        if has_room {
+            // Writing to a String cannot fail.
             let _ = writeln!(self.text, "{:width$}{line}", "");
         }
+        has_room
     }
 
-    fn node(&mut self, depth: usize, node: &Node, graph: &Graph) {
-        if self.full {
-            return;
-        }
-        self.push(depth, &self.described(node));
-        self.shown += usize::from(!self.full);
-        for connection in graph.outgoing(&node.id) {
-            self.push(depth + 1, &self.connected(connection));
-        }
+    fn head(&mut self) {
+        let Self { canvas, graph, view, .. } = self;
+        let handle = match &canvas.slug {
+            Some(slug) if !view.ids => slug.clone(),
+            _ => canvas.handle.to_string(),
+        };
+        let state = match view.after {
+            Some(after) if after.revision == canvas.revision => "continued".to_owned(),
+            Some(after) => format!("continued, changed since the first page, which was of revision {}", after.revision),
+            None => format!(
+                "{}, {}{}",
+                counted(graph.node_count(), "node"),
+                counted(graph.connection_count(), "connection"),
+                without_alt_text(graph)
+            ),
+        };
+        let line = |title: &str| format!("{handle} {title} revision {} ({state})", canvas.revision);
+        let whole = line(&quoted(graph.title()));
+        let line = match whole.len() > view.bytes_max / 4 {
+            true => line(&excerpt(graph.title(), TITLE_EXCERPT)),
+            false => whole,
+        };
+        self.text.push_str(&line);
+        self.text.push('\n');
     }
 
-    fn described(&self, node: &Node) -> String {
+    /// Adds the line of a node. On a page of its own it is cut to what there is room for.
+    fn node(&mut self, item: &Item<'_>) -> bool {
+        let wanted = Detail { ids: self.view.ids, texts: self.view.texts, title_max: usize::MAX };
+        let cut = [
+            Detail { texts: Texts::Short, ..wanted },
+            Detail { ids: false, texts: Texts::None, title_max: TITLE_EXCERPT },
+        ];
+        let attempts = if self.is_empty { [&[wanted][..], &cut].concat() } else { vec![wanted] };
+        let is_shown = attempts.into_iter().any(|detail| self.push(item.depth, &self.described(item.node, detail)));
+        self.is_empty &= !is_shown;
+        is_shown
+    }
+
+    fn described(&self, node: &Node, Detail { ids, texts, title_max }: Detail) -> String {
         let kind = if node.is_section() { "section" } else { node.kind.as_str() };
         // Without a sign for a zero.
         let [x, y, width, height] =
             [node.position.x, node.position.y, node.width, node.height].map(|length| length.round() + 0.0);
-        let mut line =
-            format!("#{} {kind} {} {} {x},{y} {width}x{height}", self.number(&node.id), node.id, quoted(&node.title));
+        let mut line = format!("{} {kind}", name(node));
         // Writing to a String cannot fail.
+        if ids {
+            let _ = write!(line, " {}", node.id);
+        }
+        let _ = write!(line, " {} {x},{y} {width}x{height}", excerpt(&node.title, title_max));
         if let Some(asset) = &node.asset {
-            let _ = match &asset.owner == self.owner {
-                true => write!(line, " shows {}", asset.id),
-                false => write!(line, " shows {asset}"),
+            let _ = match (ids, asset.owner == self.canvas.handle.owner) {
+                (false, _) => write!(line, " shows"),
+                (true, true) => write!(line, " shows {}", asset.id),
+                (true, false) => write!(line, " shows {asset}"),
             };
             if let Some(seconds) = node.duration_seconds().filter(|_| node.kind == NodeType::Video) {
                 let _ = write!(line, " {seconds} s");
@@ -108,19 +341,30 @@ impl Lines<'_> {
         } else if let Some(status) = unfilled(node) {
             let _ = write!(line, " {status} (delete, or run again)");
         }
+        let (text_max, alt_max) = match texts {
+            Texts::Short => (EXCERPT, ALT_EXCERPT),
+            Texts::Full => (usize::MAX, usize::MAX),
+            Texts::None => return line,
+        };
         if let Some(content) = node.content().filter(|content| !content.is_empty()) {
-            let _ = write!(line, ": {}", excerpt(content, EXCERPT));
+            let _ = write!(line, ": {}", excerpt(content, text_max));
         }
         if let Some(alt) = node.alt_text() {
-            let _ = write!(line, " alt {}", excerpt(alt, ALT_EXCERPT));
+            let _ = write!(line, " alt {}", excerpt(alt, alt_max));
         }
         line
     }
 
     fn connected(&self, connection: &Connection) -> String {
-        let mut line = format!("-> #{}", self.number(&connection.to));
-        if self.connection_ids {
-            let _ = write!(line, " {}", connection.id);
+        let target = self.graph.node(&connection.to).map_or_else(|| connection.to.handle(), name);
+        let mut line = format!("-> {target}");
+        if self.view.connections {
+            if let Some(short) = connection.short {
+                let _ = write!(line, " {short}");
+            }
+            if self.view.ids {
+                let _ = write!(line, " {}", connection.id);
+            }
         }
         if connection.purpose != Purpose::Flow {
             let _ = write!(line, " {}", connection.purpose);
@@ -129,19 +373,6 @@ impl Lines<'_> {
             let _ = write!(line, " as {role}");
         }
         line
-    }
-
-    /// Number of a node of the canvas.
-    fn number(&self, id: &NodeId) -> usize {
-        self.numbers.get(id).copied().unwrap_or_default()
-    }
-
-    fn finish(mut self, nodes: usize) -> String {
-        if self.full {
-            let hidden = nodes - self.shown;
-            let _ = writeln!(self.text, "... truncated at 64 KiB: {hidden} of {nodes} nodes are not shown");
-        }
-        self.text
     }
 }
 
@@ -175,7 +406,8 @@ fn counted(count: usize, thing: &str) -> String {
 mod tests {
     use domain::Timestamp;
     use domain::graph::NodeType;
-    use domain::id::{AssetHandle, AssetId, CanvasHandle, CanvasId};
+    use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, CanvasId};
+    use domain::refs::RefCounters;
     use serde_json::json;
 
     use super::*;
@@ -185,11 +417,14 @@ mod tests {
         let at: Timestamp = serde_json::from_value(json!("2026-01-02T03:04:05.678Z")).expect("a time");
         CanvasRecord {
             key: 1,
+            slug: Some("~7kq2m9xa".into()),
             handle: CanvasHandle { owner: AccountUid::from_stored("me".into()), id: CanvasId::from_stored("c".into()) },
             canvas_type: None,
             title: String::new(),
             revision: "r7".into(),
             sequence: 7,
+            referenced: 7,
+            refs: RefCounters::default(),
             node_count: 0,
             connection_count: 0,
             graph_bytes: 0,
@@ -198,8 +433,19 @@ mod tests {
         }
     }
 
+    /// The graph of these nodes and connections, with refs in their order.
+    fn board(title: &str, mut nodes: Vec<Node>, mut connections: Vec<Connection>) -> Graph {
+        for (node, number) in nodes.iter_mut().zip(1..) {
+            node.short = Some(NodeRef::new(number));
+        }
+        for (connection, number) in connections.iter_mut().zip(1..) {
+            connection.short = Some(ConnectionRef::new(number));
+        }
+        Graph::new(title.into(), 0, nodes, connections)
+    }
+
     fn of(title: &str, nodes: Vec<Node>, connections: Vec<Connection>) -> String {
-        outline(&record(), &Graph::new(title.into(), 0, nodes, connections), false)
+        outline(&record(), &board(title, nodes, connections), &View::default()).text
     }
 
     #[test]
@@ -210,8 +456,8 @@ mod tests {
         let outline = of("Board", nodes, connections);
         let lines: Vec<&str> = outline.lines().collect();
         assert_eq!(lines[0], r#"canvas:me:c "Board" revision r7 (4 nodes, 2 connections)"#);
-        let starts = ["  #1 section s ", "    #2 image a ", "      -> #4 reference"];
-        let ends = ["  #3 text t ", "    -> #2", "  #4 image b "];
+        let starts = ["  n3 section s ", "    n2 image a ", "      -> n4 reference"];
+        let ends = ["  n1 text t ", "    -> n2", "  n4 image b "];
         for (line, start) in lines[1..].iter().zip(starts.iter().chain(&ends)) {
             assert!(line.starts_with(start), "{line:?} begins with {start:?}");
         }
@@ -221,17 +467,183 @@ mod tests {
     }
 
     #[test]
-    fn connections_have_their_ids_where_they_are_asked_for() {
+    fn connections_are_named_where_they_are_asked_for() {
         let nodes = vec![text("t"), text("u")];
         let connections =
-            vec![connection("c1", "t", "u", Purpose::Flow), connection("c2", "t", "u", Purpose::Reference)];
-        let lines = |connection_ids| {
-            let graph = Graph::new(String::new(), 0, nodes.clone(), connections.clone());
-            let text = outline(&record(), &graph, connection_ids);
+            vec![connection("k1", "t", "u", Purpose::Flow), connection("k2", "t", "u", Purpose::Reference)];
+        let lines = |connections_named, ids| {
+            let graph = board("", nodes.clone(), connections.clone());
+            let text =
+                outline(&record(), &graph, &View { connections: connections_named, ids, ..View::default() }).text;
             text.lines().filter_map(|line| Some(line.trim().strip_prefix("-> ")?.to_owned())).collect::<Vec<_>>()
         };
-        assert_eq!(lines(false), ["#2", "#2 reference"]);
-        assert_eq!(lines(true), ["#2 c1", "#2 c2 reference"]);
+        assert_eq!(lines(false, true), ["n2", "n2 reference"]);
+        assert_eq!(lines(true, true), ["n2 c1 k1", "n2 c2 k2 reference"]);
+        assert_eq!(lines(true, false), ["n2 c1", "n2 c2 reference"]);
+    }
+
+    #[test]
+    fn with_refs_alone_there_is_no_plain_id() {
+        let shown = Node { asset: Some(asset("picture")), ..image("node-id") };
+        let graph =
+            board("Board", vec![shown, text("other-id")], vec![connection("k", "node-id", "other-id", Purpose::List)]);
+        let text = outline(&record(), &graph, &View { ids: false, ..View::default() }).text;
+        assert_eq!(
+            text,
+            "~7kq2m9xa \"Board\" revision r7 (2 nodes, 1 connection, 1 of 1 picture without altText)\n\
+             \u{20} n1 image \"node-id\" 0,0 320x320 shows\n\u{20}   -> n2 list\n\u{20} n2 text \"other-id\" 0,0 320x160\n"
+        );
+    }
+
+    #[test]
+    fn a_node_without_a_ref_is_named_by_its_handle() {
+        let graph =
+            Graph::new(String::new(), 0, vec![text("a"), text("b")], vec![connection("k", "a", "b", Purpose::Flow)]);
+        let text = outline(&record(), &graph, &View::default()).text;
+        assert!(text.contains("  node:a text a ") && text.contains("-> node:b"), "{text}");
+    }
+
+    #[test]
+    fn texts_are_shown_as_their_beginnings_whole_or_not_at_all() {
+        let mut node = Node { asset: Some(asset("p")), ..image("a") };
+        node.metadata.alt_text = Some("y".repeat(ALT_EXCERPT + 1));
+        let mut note = text("t");
+        note.metadata.content = Some("x".repeat(EXCERPT + 1));
+        let graph = board("", vec![node, note], vec![]);
+        let lines = |texts| outline(&record(), &graph, &View { texts, ..View::default() }).text;
+        let (text, alt) = ("x".repeat(EXCERPT), "y".repeat(ALT_EXCERPT));
+        let short = lines(Texts::Short);
+        assert!(
+            short.contains(&format!(": \"{text}\"...\n")) && short.contains(&format!(" alt \"{alt}\"...\n")),
+            "{short}"
+        );
+        let full = lines(Texts::Full);
+        assert!(full.contains(&format!(": \"{text}x\"\n")) && full.contains(&format!(" alt \"{alt}y\"\n")), "{full}");
+        let none = lines(Texts::None);
+        assert!(none.contains(" shows p\n") && none.ends_with(" 320x160\n"), "{none}");
+    }
+
+    #[test]
+    fn a_query_finds_every_word_in_title_text_prompt_and_tags_whatever_case_and_accents() {
+        let mut note = text("a");
+        note.title = "Crème brûlée".into();
+        note.metadata.content = Some("For the SUMMER menu".into());
+        let mut slot = image("b");
+        slot.metadata.prompt = Some("a (red) lamp".into());
+        slot.metadata.tags = Some(vec!["Hero".into()]);
+        let graph = board("", vec![note, slot], vec![connection("k", "a", "b", Purpose::Flow)]);
+        let found = |query: &str| {
+            let query = Query::parse(query);
+            assert!(query.is_some());
+            let text = outline(&record(), &graph, &View { query, ..View::default() }).text;
+            text.lines()
+                .skip(1)
+                .map(|line| line.trim().split(' ').next().unwrap_or_default().to_owned())
+                .collect::<Vec<_>>()
+        };
+        for (query, nodes) in [
+            ("creme", &["n1"][..]),
+            ("BRÛLÉE summer", &["n1"]),
+            ("hero lamp", &["n2"]),
+            ("(red)", &["n2"]),
+            (".*", &[]),
+            ("lamp summer", &[]),
+            ("e", &["n1", "n2"]),
+        ] {
+            assert_eq!(found(query), nodes, "{query}");
+        }
+        assert!(Query::parse(" \t").is_none());
+    }
+
+    #[test]
+    fn a_section_is_shown_with_its_members_and_their_connections() {
+        let nodes = vec![section("s"), member(text("a"), "s"), section("other"), text("out")];
+        let graph = board("", nodes, vec![connection("k", "a", "out", Purpose::Flow)]);
+        let section = NodeId::parse("s").expect("an id");
+        let text = outline(&record(), &graph, &View { section: Some(&section), ids: false, ..View::default() }).text;
+        let lines: Vec<&str> = text.lines().skip(1).collect();
+        assert!(lines[0].starts_with("  n1 section ") && lines[1].starts_with("    n2 text "), "{text}");
+        assert_eq!(lines[2..], ["      -> n4"]);
+    }
+
+    /// Every page, without its first line and the lines that continue a node.
+    fn pages(graph: &Graph, view: &View<'_>) -> Vec<String> {
+        let mut pages: Vec<String> = Vec::new();
+        let mut after: Option<Position> = None;
+        loop {
+            let page = outline(&record(), graph, &View { after: after.as_ref(), ..view.clone() });
+            assert!(page.text.len() + LAST_LINE <= view.bytes_max, "{}", page.text.len());
+            let lines: Vec<&str> = page.text.lines().skip(1).filter(|line| !line.ends_with(" (continued)")).collect();
+            assert!(!lines.is_empty() || pages.is_empty(), "a page goes on");
+            pages.push(lines.join("\n"));
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return pages,
+            }
+        }
+    }
+
+    #[test]
+    fn the_pages_together_are_the_outline() {
+        let mut nodes: Vec<Node> = Vec::new();
+        for at in 0..60 {
+            let name = format!("node-{at}");
+            let mut node = match at % 5 {
+                0 => section(&name),
+                1 | 2 => member(text(&name), &format!("node-{}", at - at % 5)),
+                _ => text(&name),
+            };
+            node.metadata.content = Some("word ".repeat(at));
+            nodes.push(node);
+        }
+        let connections = (0..120)
+            .map(|at| connection(&format!("k{at}"), "node-3", &format!("node-{}", at % 60), Purpose::ALL[at / 60]))
+            .collect();
+        let graph = board("Board", nodes, connections);
+        for texts in [Texts::Short, Texts::None] {
+            for connections in [true, false] {
+                let whole = View { texts, connections, ..View::default() };
+                let [all] = &pages(&graph, &whole)[..] else { panic!("one page") };
+                for bytes_max in [1024, 1500, 4096] {
+                    let pages = pages(&graph, &View { bytes_max, ..whole.clone() });
+                    assert!(pages.len() > 1);
+                    assert_eq!(pages.join("\n"), *all, "{bytes_max}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_page_goes_on_after_what_was_deleted_and_says_that_the_canvas_changed() {
+        let nodes = || (0..40).map(|at| text(&format!("node-{at}"))).collect::<Vec<_>>();
+        let graph = board("Board", nodes(), vec![]);
+        let view = View { bytes_max: 1024, ..View::default() };
+        let first = outline(&record(), &graph, &view);
+        let next = first.next.expect("there is more");
+        let last = graph.nodes().find(|node| number(node) == next.node).expect("the last node").id.clone();
+        let left = graph.nodes().filter(|node| node.id != last).cloned().collect();
+        let graph = Graph::new("Board".into(), 0, left, vec![]);
+        let record = CanvasRecord { revision: "r8".into(), ..record() };
+        let second = outline(&record, &graph, &View { after: Some(&next), ..view }).text;
+        let head =
+            "canvas:me:c \"Board\" revision r8 (continued, changed since the first page, which was of revision r7)";
+        assert_eq!(second.lines().next(), Some(head));
+        assert!(
+            second.lines().nth(1).is_some_and(|line| line.starts_with(&format!("  n{} ", next.node + 1))),
+            "{second}"
+        );
+    }
+
+    #[test]
+    fn a_line_that_no_page_has_room_for_is_cut() {
+        let mut node = text("a");
+        node.metadata.content = Some("\u{1}".repeat(24_000));
+        node.title = "\u{1}".repeat(160);
+        let graph = board(&"\u{1}".repeat(160), vec![node], vec![]);
+        let page = outline(&record(), &graph, &View { texts: Texts::Full, bytes_max: 1024, ..View::default() });
+        assert_eq!(page.next, None);
+        assert!(page.text.lines().nth(1).is_some_and(|line| line.starts_with("  n1 text ")), "{}", page.text);
+        assert!(page.text.len() + LAST_LINE <= 1024);
     }
 
     #[test]
@@ -252,8 +664,8 @@ mod tests {
                 AssetHandle { owner: AccountUid::from_stored(owner.into()), id: AssetId::from_stored("p".into()) };
             of("", vec![at(Node { asset: Some(asset), ..image("a") }, -0.2, 1.5)], vec![])
         };
-        assert_eq!(showing("me").lines().nth(1), Some(r#"  #1 image a "a" 0,2 320x320 shows p"#));
-        assert_eq!(showing("other").lines().nth(1), Some(r#"  #1 image a "a" 0,2 320x320 shows asset:other:p"#));
+        assert_eq!(showing("me").lines().nth(1), Some(r#"  n1 image a "a" 0,2 320x320 shows p"#));
+        assert_eq!(showing("other").lines().nth(1), Some(r#"  n1 image a "a" 0,2 320x320 shows asset:other:p"#));
     }
 
     #[test]
@@ -324,19 +736,5 @@ mod tests {
         node.server.job.as_mut().expect("has one").id = None;
         assert!(of("", vec![node], vec![]).contains(" awaits run:1"));
         assert!(!of("", vec![with_job(image("a"), "failed")], vec![]).contains("awaits"));
-    }
-
-    #[test]
-    fn a_truncated_outline_is_a_beginning_that_says_so() {
-        let many = |count: usize| of("T", (0..count).map(|index| text(&format!("{index:05}"))).collect(), vec![]);
-        let cut = many(20_000);
-        let shown = cut.lines().count() - 2;
-        let line = cut.lines().nth(shown).expect("a node").len() + 1;
-        assert!(cut.len() <= OUTLINE_MAX && cut.len() > OUTLINE_MAX - LAST_LINE - line, "{}", cut.len());
-        assert_eq!(many(shown).lines().count(), shown + 1, "all of them");
-        // The number of nodes in the first line is one digit shorter: there is room for no other line.
-        assert!(many(shown + 1).lines().last().is_some_and(|last| last.starts_with("... truncated")));
-        let last = format!("... truncated at 64 KiB: {} of 20000 nodes are not shown", 20_000 - shown);
-        assert_eq!(cut.lines().last(), Some(last.as_str()));
     }
 }

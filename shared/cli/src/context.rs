@@ -121,7 +121,7 @@ impl Context {
     }
 }
 
-/// A canvas as the contract names it: its handle or id, or that of the page at a URL.
+/// A canvas as the contract names it: its handle, id or slug, or that of the page at a URL.
 pub fn canvas(reference: &str) -> Outcome<String> {
     let Some((_, rest)) = reference.split_once("://") else { return Ok(reference.to_owned()) };
     let path = rest.split_once('/').map(|(_, path)| path).unwrap_or_default();
@@ -130,7 +130,8 @@ pub fn canvas(reference: &str) -> Outcome<String> {
         (Some("c"), Some(owner), Some(id), None) if !owner.is_empty() && !id.is_empty() => {
             Ok(format!("canvas:{owner}:{id}"))
         }
-        _ => usage(format!("{reference} is not the page of a canvas: it ends with /c/<owner>/<id>")),
+        (Some("c"), Some(slug), None, None) if domain::id::is_slug(slug) => Ok(slug.to_owned()),
+        _ => usage(format!("{reference} is not the page of a canvas: it ends with /c/<owner>/<id> or /c/<slug>")),
     }
 }
 

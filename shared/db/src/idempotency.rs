@@ -120,7 +120,8 @@ pub async fn take_and_lock(
                FOR UPDATE
            )
            SELECT (SELECT count(*) FROM taken) = 1 AS "is_fresh!", key AS "key?", owner_uid AS "owner_uid?", id AS "id?",
-                  canvas_type, title AS "title?", revision AS "revision?", sequence AS "sequence?",
+                  canvas_type, title AS "title?", revision AS "revision?", sequence AS "sequence?", slug AS "slug?",
+                  node_ref AS "node_ref?", connection_ref AS "connection_ref?", referenced AS "referenced?",
                   node_count AS "node_count?", connection_count AS "connection_count?", graph_bytes AS "graph_bytes?",
                   created_at AS "created_at?", updated_at AS "updated_at?",
                   CASE WHEN owner_uid = $1 THEN 'owner' ELSE
@@ -161,6 +162,10 @@ struct KeyRow {
     title: Option<String>,
     revision: Option<String>,
     sequence: Option<i64>,
+    slug: Option<String>,
+    node_ref: Option<i32>,
+    connection_ref: Option<i32>,
+    referenced: Option<i64>,
     node_count: Option<i32>,
     connection_count: Option<i32>,
     graph_bytes: Option<i64>,
@@ -179,6 +184,10 @@ impl KeyRow {
             title: self.title?,
             revision: self.revision?,
             sequence: self.sequence?,
+            slug: self.slug,
+            node_ref: self.node_ref?,
+            connection_ref: self.connection_ref?,
+            referenced: self.referenced?,
             node_count: self.node_count?,
             connection_count: self.connection_count?,
             graph_bytes: self.graph_bytes?,

@@ -109,6 +109,7 @@ mod tests {
             let written: WritableMetadata = serde_json::from_value(metadata.into()).expect("metadata");
             let node = Node {
                 id: NodeId::from_stored("n".into()),
+                short: None,
                 kind: r#type,
                 title: title.clone(),
                 position: Position { x: 0.0, y: 0.0 },

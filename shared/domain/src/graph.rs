@@ -15,6 +15,7 @@ use crate::Timestamp;
 use crate::id::{AccountUid, AssetHandle, AssetRef, ConnectionId, JobHandle, NodeId, RunHandle};
 use crate::job::ReferenceInput;
 use crate::metadata::{HistoryEntry, NodeJob, NodeRecipe, Provenance, ServerMetadata, WritableMetadata};
+use crate::refs::{ConnectionRef, NodeRef};
 use crate::stored::Stored;
 
 /// Maximum number of earlier assets in a node's history.
@@ -209,6 +210,8 @@ pub struct Position {
 pub struct Node {
     /// Unique in its canvas.
     pub id: NodeId,
+    /// Its short name. `None`: the previous release made it, and no process of this one has loaded it yet.
+    pub short: Option<NodeRef>,
     /// Type of the node.
     pub kind: NodeType,
     /// At most 160 characters.
@@ -379,6 +382,8 @@ impl fmt::Display for Named {
 pub struct Connection {
     /// Unique in its canvas.
     pub id: ConnectionId,
+    /// Its short name, as that of a node.
+    pub short: Option<ConnectionRef>,
     /// The source node.
     pub from: NodeId,
     /// The target node.

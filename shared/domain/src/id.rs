@@ -47,6 +47,8 @@ macro_rules! text_schema {
     };
 }
 
+pub(crate) use text_schema;
+
 macro_rules! plain_id {
     ($(#[doc = $doc:literal] $name:ident, $kind:literal, $expected:literal;)+) => {$(
         #[doc = $doc]
@@ -131,8 +133,17 @@ plain_id! {
     RecipeId, "recipe", "a recipe id or handle";
 }
 
+/// Returns `true` if `text` is the short name of a canvas: `~` and 8 characters of an alphabet without similar ones.
+pub fn is_slug(text: &str) -> bool {
+    let is_of_alphabet =
+        |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'h' | b'j' | b'k' | b'm' | b'n' | b'p'..=b't' | b'v'..=b'z');
+    text.strip_prefix('~').is_some_and(|name| name.len() == 8 && name.bytes().all(is_of_alphabet))
+}
+
 macro_rules! owned_ref {
-    ($(#[$doc:meta])* $name:ident, $handle:ident, $id:ident, $kind:literal, $expected:literal) => {
+    (
+        $(#[$doc:meta])* $name:ident, $handle:ident, $id:ident, $kind:literal, $expected:literal $(, short $is_short:ident)?
+    ) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
         #[serde(try_from = "String")]
@@ -147,6 +158,9 @@ macro_rules! owned_ref {
             /// Parses the plain id, the handle, or the handle with an owner.
             pub fn parse(text: &str) -> Result<Self, MalformedId> {
                 let malformed = || MalformedId { expected: $expected };
+                $(if $is_short(text) {
+                    return Ok(Self { owner: None, id: $id(text.to_owned()) });
+                })?
                 let rest = text.strip_prefix(concat!($kind, ":"));
                 let (owner, id) = match rest.and_then(|rest| rest.split_once(':')) {
                     Some((owner, id)) if is_plain_id(owner) => (Some(AccountUid(owner.to_owned())), id),
@@ -218,8 +232,17 @@ macro_rules! owned_ref {
 
 owned_ref!(
     /// A canvas as a request names it.
-    CanvasRef, CanvasHandle, CanvasId, "canvas", "^canvas:[A-Za-z0-9_-]+:[A-Za-z0-9_-]+$"
+    CanvasRef, CanvasHandle, CanvasId, "canvas", "^canvas:[A-Za-z0-9_-]+:[A-Za-z0-9_-]+$", short is_slug
 );
+
+impl CanvasRef {
+    /// The slug, if it is one. No id of a canvas has its form, so that one which names no canvas is resolved to a handle that names
+    /// none, either.
+    pub fn slug(&self) -> Option<&str> {
+        is_slug(self.id.as_str()).then_some(self.id.as_str())
+    }
+}
+
 owned_ref!(
     /// An asset as a request names it.
     AssetRef, AssetHandle, AssetId, "asset", "^asset:(?:[A-Za-z0-9_-]{1,180}:)?[A-Za-z0-9_-]{1,180}$"
@@ -321,14 +344,16 @@ forms! {
     JobOutputUrl, "^/api/canvas-agent/v1/jobs/[^/]+/output$";
     /// A path on this server.
     ChangesUrl, "^/api/canvas-agent/v1/canvases/[^/]+/changes\\?since=";
-    /// Plain id or handle; in a batch also a `clientId`.
+    /// Plain id, ref or handle; in a batch also a `clientId`.
     NodeReference, "^(node:)?[A-Za-z0-9_-]{1,180}$";
-    /// Plain id, handle or `clientId`.
+    /// Plain id, ref, handle or `clientId`.
     ConnectionReference, "^(connection:)?[A-Za-z0-9_-]{1,180}$";
     /// A name that other operations of the batch can use.
     ClientId, "^[A-Za-z0-9_-]{1,180}$";
-    /// Plain id, `canvas:<id>` or `canvas:<ownerUid>:<id>`.
-    CanvasReference, "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$";
+    /// Plain id, `canvas:<id>`, `canvas:<ownerUid>:<id>` or slug.
+    CanvasReference, "^((canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}|~[0-9a-hjkmnp-tv-z]{8})$";
+    /// `~` and 8 characters.
+    CanvasSlug, "^~[0-9a-hjkmnp-tv-z]{8}$";
 }
 
 /// The `revision` that the request is based on.
@@ -402,6 +427,25 @@ mod tests {
             assert_eq!(CanvasRef::parse(text).expect(text).resolve(&caller).to_string(), full);
         }
         for wrong in ["", "canvas:", "canvas::c1", "canvas:a:b:c", "asset:c1", "a:c1", "canvas:you:"] {
+            assert!(CanvasRef::parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_slug_is_a_tilde_and_eight_characters_of_its_alphabet() {
+        let parsed = CanvasRef::parse("~7kq2m9xa").expect("a slug");
+        assert_eq!(parsed.slug(), Some("~7kq2m9xa"));
+        assert_eq!(CanvasRef::parse("c1").expect("an id").slug(), None);
+        for wrong in [
+            "~",
+            "~7kq2m9x",
+            "~7kq2m9xaa",
+            "~7KQ2M9XA",
+            "~7kq2m9xi",
+            "~7kq2m9xl",
+            "canvas:~7kq2m9xa",
+            "canvas:me:~7kq2m9xa",
+        ] {
             assert!(CanvasRef::parse(wrong).is_err(), "{wrong:?}");
         }
     }

@@ -31,6 +31,7 @@ pub mod page;
 pub mod problem;
 pub mod queue;
 pub mod recipe;
+pub mod refs;
 pub mod review;
 pub mod stored;
 pub mod stream;

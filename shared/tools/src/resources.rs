@@ -9,7 +9,7 @@ use http::header::ACCEPT;
 use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
 use serde_json::Value;
 
-use crate::answer::cut;
+use crate::answer::{TEXT_MAX, cut};
 
 /// Canvases that are listed, the latest first.
 const CANVASES: usize = 25;
@@ -66,8 +66,8 @@ impl Address {
         };
         Ok(match self {
             Self::Outline(canvas) => {
-                let text = client.get_canvas_outline(canvas).await?.text();
-                ResourceContents::text(cut(text, "read on with canvas_read and section=<id>"), uri)
+                let page = client.get_canvas_outline(canvas).query("ids", "refs").query("maxBytes", TEXT_MAX).await?;
+                ResourceContents::text(page.text(), uri)
             }
             Self::Review(canvas) => json(&client.review_canvas(canvas).await?.json()),
             Self::Run(run) => json(&client.get_run(run).query("view", "summary").await?.json()),

@@ -10,7 +10,7 @@ use crate::tools::canvas_read::changes_of;
 /// Adds to a revision conflict what others have changed since `revision`, and the revision to go on with.
 pub async fn add_changes(failure: Failure, call: &Call, canvas: &str, revision: &str) -> Failure {
     let Some(present) = failure.refusal.current_revision.clone() else { return failure };
-    let read = call.client.get_canvas_changes(canvas).query("since", revision).query("include", "graph").await;
+    let read = call.client.get_canvas_changes(canvas).query("since", revision).query("include", "graph,authors").await;
     let failure = match read.and_then(|read| read.value()) {
         Ok(read) => failure.with_detail("changes", changes_of(&read)),
         Err(_) => failure,

@@ -18,8 +18,10 @@ async fn a_canvas_is_made_changed_shown_and_listed() {
     let (user, shell, canvas) = person(stack).await;
     let added =
         shell.run(&["node", "add", "text", "--on", &canvas, "--title", "Brief", "--text", "A mug"]).await.expect(0);
-    let brief = added.stdout.split_whitespace().find(|word| word.starts_with("node:")).expect("a handle").to_owned();
-    assert!(added.stdout.starts_with("+ node.create node:"), "{}", added.stdout);
+    let named =
+        |stdout: &str, name: &str| stdout.split_whitespace().find(|word| *word == name).expect("a ref").to_owned();
+    let brief = named(&added.stdout, "n1");
+    assert!(added.stdout.starts_with("+ node.create n1 "), "{}", added.stdout);
     shell
         .run_with_input(&["node", "add", "sticky", "--on", &canvas, "--text", "-", "--near", &brief], "from a pipe")
         .await
@@ -31,13 +33,14 @@ async fn a_canvas_is_made_changed_shown_and_listed() {
     assert_eq!(text(&found[1], "/metadata/content"), "from a pipe");
     let other = text(&found[1], "/handle").to_owned();
     let connected = shell.run(&["connect", &brief, &other, "--on", &canvas]).await.expect(0);
-    let connection =
-        connected.stdout.split_whitespace().find(|word| word.starts_with("connection:")).expect("a handle").to_owned();
+    let connection = named(&connected.stdout, "c1");
     let shown = shell.run(&["node", "add", "video", "--alt", "A wave breaks", "--on", &canvas]).await.expect(0);
-    let video = shown.stdout.split_whitespace().find(|word| word.starts_with("node:")).expect("a handle").to_owned();
+    let video = named(&shown.stdout, "n3");
     shell.run(&["node", "set", &video, "--alt", "", "--on", &canvas]).await.expect(0);
     let outline = shell.run(&["show", &canvas]).await.expect(0).stdout;
-    assert!(outline.contains(r#" alt """#), "{outline}");
+    assert!(outline.contains(r#" alt """#) && outline.contains("  n1 text \"New brief\""), "{outline}");
+    let with_ids = shell.run(&["show", &canvas, "--ids"]).await.expect(0).stdout;
+    assert!(with_ids.contains(text(&found[0], "/id")) && !outline.contains(text(&found[0], "/id")), "{with_ids}");
     shell.run(&["node", "rm", &video, "--on", &canvas]).await.expect(0);
     assert!(outline.contains("New brief") && outline.contains("1 connection"), "{outline}");
     shell.run(&["disconnect", &connection, "--on", &canvas]).await.expect(0);

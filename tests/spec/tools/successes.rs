@@ -116,8 +116,14 @@ async fn a_canvas_is_made_read_edited_and_reviewed() {
         (&json!(true), &made["revision"], &json!([]))
     );
     let edited = tools.ok("canvas_edit", edit).await;
-    let created = edited["created"].as_object().expect("ids");
-    assert_eq!(created.keys().collect::<Vec<_>>(), ["a", "b", "s"]);
+    assert_eq!(edited["created"], json!({"a": "n1", "b": "n2", "s": "n3"}));
+    let created = &edited["created"];
+    let named = json!({"type": "node.create", "clientId": "n1", "node": {"type": "text"}});
+    let named = json!({"canvas": canvas, "revision": edited["revision"], "operations": [named]});
+    let refused = tools.call("canvas_edit", named).await.fails("input_validation_error");
+    let field = &refused["error"]["fields"][0];
+    assert_eq!(field["field"], "operations[0].clientId");
+    assert!(field["message"].as_str().is_some_and(|message| message.ends_with("use new-1")), "{refused}");
     let read = tools.call("canvas_read", json!({"canvas": canvas})).await;
     let outline = read.content[0]["text"].as_str().expect("a text").to_owned();
     assert_eq!(read.value["outline"], outline, "both forms say the same");
@@ -164,7 +170,7 @@ async fn a_canvas_and_an_image_are_seen() {
 }
 
 #[tokio::test]
-async fn a_long_outline_is_cut_at_a_line() {
+async fn a_long_outline_goes_on_in_pages() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let tools = Checked::new(&user).await;
@@ -176,12 +182,13 @@ async fn a_long_outline_is_cut_at_a_line() {
     tools.ok("canvas_edit", edit).await;
     let read = tools.ok("canvas_read", json!({"canvas": made["canvas"], "maxChars": 3000})).await;
     let outline = read["outline"].as_str().expect("a text");
-    let (kept, last) = outline.rsplit_once('\n').expect("lines");
-    assert!(outline.len() <= 3000 && last.starts_with("… ") && last.contains("section="), "{last}");
-    assert!(
-        kept.lines().skip(1).all(|line| line.trim_start().starts_with('#') && line.ends_with("320x160")),
-        "whole lines"
-    );
+    let (kept, last) = outline.trim_end().rsplit_once('\n').expect("lines");
+    let cursor = last.strip_prefix("... more: cursor=").expect("a cursor");
+    let is_whole = |line: &str| line.trim_start().starts_with('n') && line.ends_with("320x160");
+    assert!(outline.len() <= 3000 && kept.lines().skip(1).all(is_whole), "{outline}");
+    let rest = tools.ok("canvas_read", json!({"canvas": made["canvas"], "cursor": cursor})).await;
+    let rest = rest["outline"].as_str().expect("a text");
+    assert_eq!(kept.lines().count() + rest.lines().count(), 202, "two heads and every node once");
 }
 
 #[tokio::test]

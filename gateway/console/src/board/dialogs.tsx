@@ -56,7 +56,7 @@ function entriesOf(board: Board, query: string, close: () => void): Entry[] {
   const [selected] = board.selected.length === 1 ? board.selected : [];
   for (const node of board.graph.nodes.values()) {
     if (entries.length >= MOST_FOUND) break;
-    if (!`${node.title} ${node.metadata.content ?? ""}`.toLowerCase().includes(wanted)) continue;
+    if (node.ref !== wanted && !`${node.title} ${node.metadata.content ?? ""}`.toLowerCase().includes(wanted)) continue;
     const label = node.title || node.metadata.content?.slice(0, 60) || "Untitled";
     entries.push({
       key: node.id,

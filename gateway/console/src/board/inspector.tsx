@@ -148,13 +148,9 @@ function Properties({ board, node }: { board: Board; node: Node }) {
     if (side === "x" || side === "y") board.move([node.id], { x: 0, y: 0, [side]: number - box[side] });
     else board.resize(node.id, { ...box, [side]: number });
   };
-  const kind = kindOf(node);
   return (
     <section className={styles.group}>
-      <h3 className={styles.kind}>
-        {kind[0]?.toUpperCase() + kind.slice(1)}
-        {node.metadata.createdBy === "agent" && " by an agent"}
-      </h3>
+      <Kind node={node} />
       <Field label="Title" type="text" value={node.title} apply={(text, was) => board.write(node.id, "title", text.slice(0, 160), was, board.newId())} />
       <div className={styles.numbers}>
         {NUMBERS.map(([label, side]) => (
@@ -165,6 +161,18 @@ function Properties({ board, node }: { board: Board; node: Node }) {
       {isPicture(node) && node.asset === undefined && <Placeholder board={board} node={node} />}
       <Content node={node} />
     </section>
+  );
+}
+
+/** Its kind, who made it, and the ref by which agents and the command line name it. */
+function Kind({ node }: { node: Node }) {
+  const kind = kindOf(node);
+  return (
+    <h3 className={styles.kind}>
+      {kind[0]?.toUpperCase() + kind.slice(1)}
+      {node.metadata.createdBy === "agent" && " by an agent"}
+      {node.ref !== undefined && <code> {node.ref}</code>}
+    </h3>
   );
 }
 
@@ -227,13 +235,9 @@ function Placeholder({ board, node }: { board: Board; node: Node }) {
 /** What those may read who may not change it. The text can be marked and copied. */
 function Facts({ node }: { node: Node }) {
   const { title, position, width, height, metadata } = node;
-  const kind = kindOf(node);
   return (
     <section className={styles.group}>
-      <h3 className={styles.kind}>
-        {kind[0]?.toUpperCase() + kind.slice(1)}
-        {metadata.createdBy === "agent" && " by an agent"}
-      </h3>
+      <Kind node={node} />
       <p dir="auto">{title || "Untitled"}</p>
       <p className={styles.hint}>
         {Math.round(width)} × {Math.round(height)} at {Math.round(position.x)}, {Math.round(position.y)}

@@ -71,8 +71,10 @@ export const retitle = (was: string, title: string): Change => ({ do: "update", 
 export function applyTo(draft: Draft, change: Change): void {
   switch (change.do) {
     case "create":
-    case "duplicate":
       return draft.putNode(change.node);
+    case "duplicate":
+      // The service gives it a ref of its own.
+      return draft.putNode(withFields(change.node, { ref: null }));
     case "restore":
       draft.putNode(change.node);
       for (const id of change.members) {

@@ -27,6 +27,7 @@ pub use self::memory::violations_bytes;
 pub use self::memory::{BodyMemory, answers, values};
 use super::caller::Principal;
 use super::header::single;
+use super::names::Names;
 use super::schema::validator;
 use crate::problem::{Problem, Result};
 
@@ -70,6 +71,8 @@ pub struct JsonBody {
     headers: HeaderMap,
     /// Who holds it in memory; `None` without a credential.
     principal: Option<Principal>,
+    /// What its short names belong to; `None` without a credential.
+    names: Option<Names>,
     body: Body,
 }
 
@@ -78,8 +81,8 @@ impl<S: Send + Sync> FromRequest<S> for JsonBody {
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Self::Rejection> {
         let (mut parts, body) = request.into_parts();
-        let principal = parts.extensions.remove();
-        Ok(Self { headers: parts.headers, principal, body })
+        let (principal, names) = (parts.extensions.remove(), parts.extensions.remove());
+        Ok(Self { headers: parts.headers, principal, names, body })
     }
 }
 
@@ -91,23 +94,25 @@ impl JsonBody {
 
     /// The same with rules that a schema cannot express. `check` gets a body of the right shape and reports every violation of
     /// the rules.
-    pub async fn checked<T: Input, C>(self, check: impl FnOnce(T) -> Result<C, Vec<Violation>>) -> Result<C> {
+    pub async fn checked<T: Input, C>(mut self, check: impl FnOnce(T) -> Result<C, Vec<Violation>>) -> Result<C> {
+        let names = self.names.take();
         let (value, mut memory) = self.value(T::LIMIT, T::MAY_BE_EMPTY).await?;
-        validate(value, &mut memory, check).await
+        validate(value, &mut memory, names.as_ref(), check).await
     }
 
     /// The same for a body with two forms. `is_first` decides from the value which form is meant, and only violations of that
     /// form are reported. Size limit and emptiness are those of the first form. Hold the returned memory as long as the body, since
     /// a body of this kind may be large.
     pub async fn json_of<A: Input, B: Input>(
-        self,
+        mut self,
         is_first: impl FnOnce(&Value) -> bool,
     ) -> Result<(Either<A, B>, BodyMemory)> {
+        let names = self.names.take();
         let (value, mut memory) = self.value(A::LIMIT, A::MAY_BE_EMPTY).await?;
         let body = if is_first(&value) {
-            Either::First(validate(value, &mut memory, Ok).await?)
+            Either::First(validate(value, &mut memory, names.as_ref(), Ok).await?)
         } else {
-            Either::Second(validate(value, &mut memory, Ok).await?)
+            Either::Second(validate(value, &mut memory, names.as_ref(), Ok).await?)
         };
         Ok((body, memory))
     }
@@ -121,7 +126,7 @@ impl JsonBody {
     }
 
     async fn text(self, limit: usize) -> Result<(HeaderMap, Option<Principal>, Vec<u8>)> {
-        let Self { headers, principal, body } = self;
+        let Self { headers, principal, body, .. } = self;
         // Who has shown no credential holds nothing that others need.
         let limit = if principal.is_some() { limit } else { limit.min(receive::FREE) };
         if declared_length(&headers).is_some_and(|length| length > limit as u64) {
@@ -253,10 +258,11 @@ fn without_nul(path: &str) -> String {
 }
 
 /// Validates a parsed body in two stages: its schema reports every violation of the shape, and only a body of the right shape is
-/// parsed and reaches `check`, which reports every violation of the rules.
+/// parsed and reaches `check`, which reports every violation of the rules. Between the two, `names` replaces short names by ids.
 pub async fn validate<T: Input, C>(
     mut value: Value,
     memory: &mut BodyMemory,
+    names: Option<&Names>,
     check: impl FnOnce(T) -> Result<C, Vec<Violation>>,
 ) -> Result<C> {
     let ignored = T::ignored(&value);
@@ -272,6 +278,9 @@ pub async fn validate<T: Input, C>(
     if !is_valid.await? {
         add(&mut violations, against_schema(&validator, &value, memory).await?);
         return Err(Problem::Invalid(violations));
+    }
+    if let Some(names) = names {
+        names.replace(&mut value).await?;
     }
     let body = memory.work(|| serde_path_to_error::deserialize::<_, T>(value)).await?;
     let body = body.map_err(|error| {
@@ -303,7 +312,7 @@ fn add(violations: &mut Vec<Violation>, more: Vec<Violation>) {
 #[cfg(test)]
 pub fn judge<T: Input, C>(value: Value, check: impl FnOnce(T) -> Result<C, Vec<Violation>>) -> Result<C> {
     let mut memory = values(None);
-    block_on(validate(value, &mut memory, check))
+    block_on(validate(value, &mut memory, None, check))
 }
 
 /// Runs a future to its end.

@@ -276,7 +276,7 @@ async fn without_a_credential_a_body_has_at_most_sixteen_kib() {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, "application/json".parse().expect("a value"));
         let text = format!("{{\"name\": \"a\"{}}}", " ".repeat(bytes - 13));
-        JsonBody { headers, principal, body: Body::from(text) }.json::<Sample>().await
+        JsonBody { headers, principal, names: None, body: Body::from(text) }.json::<Sample>().await
     };
     for (bytes, fits) in [(16 * 1024 - 1, true), (16 * 1024, true), (16 * 1024 + 1, false)] {
         match send(bytes, None).await {

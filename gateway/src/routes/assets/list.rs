@@ -11,6 +11,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::extract::caller::{Caller, ReadAsset};
+use crate::extract::names;
 use crate::extract::page::{ListScope, PagedAssets, page, page_request};
 use crate::extract::query::{OwnerQuery, QueryReader};
 use crate::openapi::errors::ReadErrors;
@@ -47,13 +48,14 @@ pub async fn list(State(app): State<App>, caller: Caller<ReadAsset>, OriginalUri
     let mut query = QueryReader::new(&uri);
     let AssetFilter { canvas_id, kind, ai_generated } = query.read().unwrap_or_default();
     let OwnerQuery { owner_uid } = query.read().unwrap_or_default();
-    let canvas = query.canvas(canvas_id, owner_uid).map(|canvas| canvas.resolve(&caller.account));
+    let canvas = query.canvas(canvas_id, owner_uid);
+    let mut connection = app.connection().await?;
+    let canvas = names::resolve_some(&mut connection, canvas, &caller.account).await?;
     let filter = canvas.as_ref().map(ToString::to_string).unwrap_or_default();
     let parts = [&*filter, ai_generated.map_or("", AiGenerated::as_str), kind.map_or("", AssetKindFilter::as_str)];
     let scope = ListScope::new("assets", &caller.account, &parts);
     let request = page_request::<After, ASSET_PAGE_MAX>(&app, &mut query, &scope);
     query.finish()?;
-    let mut connection = app.connection().await?;
     let (after, limit) = (request.after.as_ref(), i64::from(request.limit) + 1);
     let wanted = Wanted { kinds: AssetKindFilter::kinds(kind), ai_generated };
     let mut found = match &canvas {

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::extract::caller::{Caller, ManageCampaigns};
+use crate::extract::names;
 use crate::extract::owner::with_owner;
 use crate::extract::query::{OwnerQuery, QueryReader};
 use crate::openapi::errors::ReadErrors;
@@ -43,7 +44,7 @@ pub async fn list(State(app): State<App>, caller: Caller<ManageCampaigns>, Origi
     let key = match canvas {
         None => None,
         Some(canvas) => {
-            let handle = with_owner(canvas, owner)?.resolve(&caller.account);
+            let handle = names::resolve(&mut connection, with_owner(canvas, owner)?, &caller.account).await?;
             let found = db::canvases::find(&mut connection, &caller.account, &handle).await?;
             Some(found.ok_or(Problem::NotFound("canvas"))?.0.key)
         }

@@ -29,16 +29,19 @@ pub struct ChangesQuery {
     /// A known revision.
     #[param(min_length = 1, max_length = 200)]
     since: String,
-    /// `graph`: return the changed nodes and connections in full.
+    /// `graph`: return the changed nodes and connections in full; `authors`: return who changed the nodes.
     #[param(inline)]
     include: Option<Included>,
 }
 
-/// The only value of `include`.
-#[derive(Deserialize, ToSchema)]
+/// What is returned besides the ids.
+#[derive(Clone, Copy, Deserialize, PartialEq, Eq, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Included {
     Graph,
+    Authors,
+    #[serde(rename = "graph,authors")]
+    Both,
 }
 
 /// Read what changed since a revision, or wait for a change
@@ -70,7 +73,7 @@ pub async fn changes(
     combine_violations(on.named(), query.finish())?;
     let ChangesQuery { since, include } =
         asked.ok_or_else(|| Problem::internal("a query was refused without a violation"))?;
-    let with_graph = include.is_some();
+    let with_graph = matches!(include, Some(Included::Graph | Included::Both));
     let (handle, admitted, _) = on.readable()?;
     let account = &on.caller.account;
     let wait = preferred_wait(&headers);
@@ -79,7 +82,7 @@ pub async fn changes(
     }
     // Taken before a connection, so that no connection is held while waiting for memory.
     let room = if with_graph { Some(app.documents.reserve(account, admitted.graph_bytes).await?) } else { None };
-    let answer = read(&app, account, handle, since, with_graph).await?;
+    let answer = read(&app, account, handle, since, include).await?;
     let reply = match room {
         Some(room) => reply::private(reply::document(room.into_json(&answer)?)),
         None => reply::ok(&answer),
@@ -117,8 +120,10 @@ async fn read(
     account: &AccountUid,
     handle: &CanvasHandle,
     since: String,
-    with_graph: bool,
+    include: Option<Included>,
 ) -> Result<CanvasChanges> {
+    let with_graph = matches!(include, Some(Included::Graph | Included::Both));
+    let with_authors = matches!(include, Some(Included::Authors | Included::Both));
     let mut snapshot = db::pool::snapshot(&app.pool).await?;
     let (record, _) = db::canvases::find(&mut snapshot, account, handle).await?.ok_or(Problem::NotFound("canvas"))?;
     let found = db::canvases::changes_since(&mut snapshot, record.key, &since).await?.filter(|found| {
@@ -135,5 +140,12 @@ async fn read(
     } else {
         (None, None)
     };
-    Ok(CanvasChanges { since, revision: record.revision, complete, changes, nodes, connections, activity })
+    let authors = match with_authors {
+        true => {
+            let nodes = [&changes.changed_node_ids[..], &changes.deleted_node_ids].concat();
+            Some(db::canvases::authors_since(&mut snapshot, record.key, &since, &nodes).await?)
+        }
+        false => None,
+    };
+    Ok(CanvasChanges { since, revision: record.revision, complete, changes, nodes, connections, authors, activity })
 }

@@ -8,6 +8,7 @@ use domain::origin::AiGenerated;
 
 use crate::extract::caller::ReadCanvas;
 use crate::extract::canvas::CanvasAccess;
+use crate::extract::names;
 use crate::extract::path::PathText;
 use crate::extract::query::OwnerQuery;
 use crate::openapi::errors::ReadErrors;
@@ -24,14 +25,15 @@ use crate::state::App;
     security(("bearer" = ["canvas:read"])),
     params(
         ("canvasId" = CanvasReference, Path, description = "Plain id or handle."),
-        ("nodeId" = String, Path, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
+        ("nodeId" = String, Path, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", description = "Plain id, ref or handle."),
         OwnerQuery,
     ),
     responses(ReadErrors, (status = 200, description = "The node.", body = NodeRead))
 )]
 pub async fn node(State(app): State<App>, on: CanvasAccess<ReadCanvas>, params: PathText) -> Result {
-    let (id, _) = combine_violations(params.parameter::<NodeId>("nodeId"), on.named())?;
-    let (handle, ..) = on.readable()?;
+    let (mut id, _) = combine_violations(params.parameter::<NodeId>("nodeId"), on.named())?;
+    let (handle, record, _) = on.readable()?;
+    names::resolve_nodes(&app, record.key, std::slice::from_mut(&mut id)).await?;
     let mut snapshot = db::pool::snapshot(&app.pool).await?;
     let (record, role) =
         db::canvases::find(&mut snapshot, &on.caller.account, handle).await?.ok_or(Problem::NotFound("canvas"))?;

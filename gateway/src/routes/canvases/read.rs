@@ -134,7 +134,8 @@ async fn load(
     let read = document_of(app, &mut snapshot, &record).await?;
     drop(snapshot);
     let document = Bytes::from(serde_json::to_vec(&read).map_err(Problem::internal)?);
-    if document.len() <= kept_max {
+    // Refs are given to a canvas without a revision.
+    if document.len() <= kept_max && !record.lacks_refs() {
         app.documents.put(record.key, &record.revision, document.clone());
     }
     Ok((record.revision, room.into_bytes(document)))

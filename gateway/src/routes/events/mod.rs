@@ -13,6 +13,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::extract::accept::Accepted;
 use crate::extract::caller::{Caller, ReadCanvas};
+use crate::extract::names;
 use crate::extract::query::QueryReader;
 use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result};
@@ -48,20 +49,21 @@ struct Subscriptions {
 }
 
 impl Subscriptions {
-    fn from_uri(uri: &http::Uri, account: &AccountUid) -> Result<Self> {
+    async fn from_uri(app: &App, uri: &http::Uri, account: &AccountUid) -> Result<Self> {
         let mut query = QueryReader::new(uri);
         let EventsQuery { canvas: named, runs } = query.read().unwrap_or_default();
-        let mut canvases = Vec::new();
-        for canvas in named {
-            let canvas = canvas.resolve(account);
-            if !canvases.contains(&canvas) {
-                canvases.push(canvas);
-            }
-        }
         if !query.has("canvas") && !query.has("runs") {
             query.refuse("canvas", "is required unless `runs=mine` is sent");
         }
         query.finish()?;
+        let mut canvases = Vec::new();
+        let mut connection = app.connection().await?;
+        for canvas in named {
+            let canvas = names::resolve(&mut connection, canvas, account).await?;
+            if !canvases.contains(&canvas) {
+                canvases.push(canvas);
+            }
+        }
         Ok(Self { canvases, runs: runs.is_some() })
     }
 }
@@ -87,7 +89,7 @@ pub async fn events(
     OriginalUri(uri): OriginalUri,
     headers: HeaderMap,
 ) -> Result {
-    let subscriptions = Subscriptions::from_uri(&uri, &caller.account)?;
+    let subscriptions = Subscriptions::from_uri(&app, &uri, &caller.account).await?;
     if subscriptions.runs {
         caller.require(&[Scope::JobManage])?;
     }

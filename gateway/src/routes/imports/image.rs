@@ -4,7 +4,7 @@ use axum::Extension;
 use axum::extract::State;
 use db::accounts::Credential;
 use domain::Violation;
-use domain::id::{AccountUid, CanvasHandle, IdempotencyKey};
+use domain::id::{AccountUid, CanvasHandle, CanvasReference, IdempotencyKey};
 use domain::import::{ImageImport, ImportOutcome, Request};
 use domain::job::canvas_url;
 use egress::Guard;
@@ -33,7 +33,7 @@ const PATH: &str = "/images/import";
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ImageImportRequest {
     /// Plain id or handle of the canvas.
-    #[schema(min_length = 1, max_length = 600, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
+    #[schema(value_type = CanvasReference)]
     canvas_id: String,
     /// Public HTTPS URL of the image.
     #[schema(min_length = 9, max_length = 4096, pattern = "^https://", format = Uri)]

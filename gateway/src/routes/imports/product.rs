@@ -5,7 +5,7 @@ use axum::Extension;
 use axum::extract::State;
 use db::accounts::Credential;
 use domain::Violation;
-use domain::id::{AccountUid, CanvasHandle, IdempotencyKey};
+use domain::id::{AccountUid, CanvasHandle, CanvasReference, IdempotencyKey};
 use domain::import::{ImportOutcome, ImportReview, ImportedPack, PackSection, ProductImport, Request};
 use domain::job::canvas_url;
 use egress::Guard;
@@ -38,7 +38,7 @@ fn default_title() -> String {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProductImportRequest {
     /// Plain id or handle of the canvas.
-    #[schema(min_length = 1, max_length = 600, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
+    #[schema(value_type = CanvasReference)]
     canvas_id: String,
     /// Public HTTPS URL of the product page.
     #[schema(min_length = 9, max_length = 4096, pattern = "^https://", format = Uri)]

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::extract::caller::{Caller, ManageJobs};
+use crate::extract::names;
 use crate::extract::page::{ListScope, Paged, page, page_request};
 use crate::extract::query::{OwnerQuery, QueryReader};
 use crate::openapi::errors::ReadErrors;
@@ -45,13 +46,14 @@ pub async fn list(State(app): State<App>, caller: Caller<ManageJobs>, OriginalUr
     let mut query = QueryReader::new(&uri);
     let RunFilter { kind, status, canvas_id } = query.read().unwrap_or_default();
     let OwnerQuery { owner_uid } = query.read().unwrap_or_default();
-    let canvas = query.canvas(canvas_id, owner_uid).map(|canvas| canvas.resolve(&caller.account));
+    let canvas = query.canvas(canvas_id, owner_uid);
+    let mut connection = app.connection().await?;
+    let canvas = names::resolve_some(&mut connection, canvas, &caller.account).await?;
     let named = canvas.as_ref().map(ToString::to_string).unwrap_or_default();
     let filters = [kind.map_or("", RunKind::as_str), status.map_or("", JobStatus::as_str), &named];
     let scope = ListScope::new("runs", &caller.account, &filters);
     let request = page_request::<After, PAGE_MAX>(&app, &mut query, &scope);
     query.finish()?;
-    let mut connection = app.connection().await?;
     let canvas_key = match &canvas {
         None => None,
         Some(handle) => {

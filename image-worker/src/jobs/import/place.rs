@@ -123,6 +123,7 @@ async fn place(
     }
     let Some(created_at) = content.store(conn, (task, ready), canvas).await? else { return Ok(None) };
     nodes = content.nodes(canvas, Some(created_at));
+    db::canvases::give_node_refs(conn, canvas.key, &mut nodes).await?;
     let bytes_delta = nodes.iter().map(serialized_size).sum();
     let ids: Vec<NodeId> = nodes.iter().map(|node| node.id.clone()).collect();
     let revision = service::random::revision();
@@ -245,6 +246,7 @@ impl<'a> ImportedContent<'a> {
         };
         Node {
             id: id.clone(),
+            short: None,
             kind,
             title: title.to_owned(),
             position: Position { x: frame.left, y: frame.top },

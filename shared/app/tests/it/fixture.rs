@@ -310,6 +310,7 @@ pub fn asset(id: &str) -> AssetHandle {
 pub fn image_node() -> Node {
     Node {
         id: NodeId::generate(),
+        short: None,
         kind: NodeType::Image,
         title: "image".into(),
         position: Position { x: 0.0, y: 0.0 },

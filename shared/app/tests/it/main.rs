@@ -7,5 +7,6 @@ mod graphs;
 mod jobs;
 mod keyed_locks;
 mod recipe_runs;
+mod refs;
 mod start_facts;
 mod starts;

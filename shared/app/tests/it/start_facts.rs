@@ -135,7 +135,7 @@ async fn references_into_a_node_bring_the_images_of_image_nodes_in_the_order_of_
         let from = fixture.add(kind, shown).await.id;
         let role = shown.map(|_| Role::Style);
         let id = ConnectionId::generate();
-        let connection = Connection { id, from: from.clone(), to: fixture.node.clone(), purpose, role };
+        let connection = Connection { id, short: None, from: from.clone(), to: fixture.node.clone(), purpose, role };
         let graph = GraphWrites { connections: vec![&connection], ..GraphWrites::default() };
         let change = Change { graph, ..Change::new("connected") };
         canvases::write(&mut *fixture.conn().await, fixture.canvas.key, &change).await.expect("writes a connection");

@@ -32,13 +32,15 @@ impl Run<'_> {
             return Err(self.unprocessable(CREATED.to, "must name another node than `fromNodeId`"));
         }
         self.may_connect(ends, &CREATED)?;
-        let connection = Connection {
+        let mut connection = Connection {
             id: ConnectionId::generate(),
+            short: None,
             from: self.node_at(ends.from).id.clone(),
             to: self.node_at(ends.to).id.clone(),
             purpose,
             role,
         };
+        self.graph.give_connection_ref(&mut connection);
         let id = connection.id.to_string();
         let slot = self.graph.connections.end();
         self.journal.set_connection(self.graph, slot, Some(connection));

@@ -335,6 +335,7 @@ impl Run<'_> {
         let id = NodeId::generate();
         let made = self.add_node(Node {
             id: id.clone(),
+            short: None,
             kind: NodeType::Sticky,
             title: title.to_owned(),
             position: place,

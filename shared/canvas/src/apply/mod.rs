@@ -100,7 +100,7 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn new(graph: &'a mut Graph, batch: &'a Batch, options: Options) -> Self {
         Self {
-            journal: Journal::default(),
+            journal: Journal::new(graph),
             graph,
             options,
             at: 0,

@@ -39,6 +39,7 @@ impl Run<'_> {
         }
         let mut node = Node {
             id: given.id.clone().unwrap_or_else(NodeId::generate),
+            short: None,
             kind: draft.kind,
             title: draft.title.clone(),
             position: draft.position.unwrap_or(Position { x: 0.0, y: 0.0 }),
@@ -103,6 +104,7 @@ impl Run<'_> {
         let content = original.written_content().map(str::to_owned);
         let copy = Node {
             id: NodeId::generate(),
+            short: None,
             position,
             agent_owned: self.options.agent,
             server: ServerMetadata { content, ..ServerMetadata::default() }.into(),
@@ -117,7 +119,8 @@ impl Run<'_> {
         Ok(self.add_node(copy))
     }
 
-    pub(super) fn add_node(&mut self, node: Node) -> (NamedItem, String) {
+    pub(super) fn add_node(&mut self, mut node: Node) -> (NamedItem, String) {
+        self.graph.give_node_ref(&mut node);
         let id = node.id.to_string();
         let slot = self.graph.nodes.end();
         self.journal.set_node(self.graph, slot, Some(node));
@@ -335,6 +338,7 @@ fn text_height(draft: &Draft, (width, height): (f64, f64)) -> f64 {
         position: Position { x: 0.0, y: 0.0 },
         width,
         height,
+        short: None,
         agent_owned: false,
         metadata: Stored::default(),
         server: Stored::default(),

@@ -26,6 +26,7 @@ impl Run<'_> {
         if section.is_some_and(|section| !self.graph.node(section).is_some_and(Node::is_section)) {
             node.metadata.section_id = None;
         }
+        self.graph.give_node_ref(&mut node);
         let id = node.id.clone();
         self.count_regrouped(members.len())?;
         self.restored.insert(id.to_string(), node.clone());
@@ -78,11 +79,12 @@ impl Run<'_> {
     }
 
     pub(super) fn restore_connection(&mut self, connection: &Ref<ConnectionId>) -> OperationResult {
-        let (slot, connection) = self.deleted_connection(connection)?;
+        let (slot, mut connection) = self.deleted_connection(connection)?;
         let Some(ends) = self.graph.ends_of(&connection) else {
             return Err(self.unprocessable("connectionId", "connected a node that is not on the canvas"));
         };
         self.may_connect(ends, &RESTORED)?;
+        self.graph.give_connection_ref(&mut connection);
         self.journal.set_connection(self.graph, slot, Some(connection));
         Ok(())
     }

@@ -14,6 +14,7 @@ use domain::graph::{Connection, DeletedConnection, DeletedNode, Node, NodeType, 
 use domain::id::NodeId;
 use domain::metadata::{Provenance, ProvenanceKind};
 use domain::operation::{NewNode, NodePatch, Operation};
+use domain::refs::{ConnectionRef, NodeRef};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
@@ -38,6 +39,7 @@ fn start() -> (Vec<Node>, Vec<Connection>) {
         working(text("n6")),
         Node { metadata: written(json!({"content": "c", "zIndex": 1})), ..text("n7") },
     ];
+    let nodes = nodes.into_iter().zip(101..).map(|(node, number)| with_ref(node, number)).collect();
     let connections = vec![
         connection("k0", "n0", "n2", Purpose::FirstFrame),
         Connection { role: Some(Role::Fit), ..connection("k1", "n0", "n1", Purpose::Reference) },
@@ -45,13 +47,23 @@ fn start() -> (Vec<Node>, Vec<Connection>) {
         connection("k3", "n3", "n6", Purpose::List),
         connection("k4", "n2", "n7", Purpose::Flow),
     ];
+    let connections =
+        connections.into_iter().zip(101..).map(|(link, number)| with_connection_ref(link, number)).collect();
     (nodes, connections)
+}
+
+fn with_ref(node: Node, number: i32) -> Node {
+    Node { short: Some(NodeRef::new(number)), ..node }
+}
+
+fn with_connection_ref(connection: Connection, number: i32) -> Connection {
+    Connection { short: Some(ConnectionRef::new(number)), ..connection }
 }
 
 /// The graph with what was deleted before, each in its place.
 fn deleted() -> (Vec<DeletedNode>, Vec<DeletedConnection>) {
     let node = |node: Node, members: &[&str], preceding| DeletedNode {
-        node,
+        node: with_ref(node, 201 + preceding as i32),
         members: members.iter().copied().map(id).collect(),
         preceding,
     };
@@ -65,7 +77,7 @@ fn deleted() -> (Vec<DeletedNode>, Vec<DeletedConnection>) {
         node(working, &[], 8),
     ];
     let link = |text, from, to, purpose, preceding| DeletedConnection {
-        connection: connection(text, from, to, purpose),
+        connection: with_connection_ref(connection(text, from, to, purpose), 201 + preceding as i32),
         preceding,
     };
     let connections = vec![
@@ -239,6 +251,8 @@ impl Rename {
 
     fn node(&self, node: &Node) -> Node {
         let mut node = node.clone();
+        // The model gives no refs.
+        node.short = node.short.filter(|_| !self.0.contains_key(node.id.as_str()));
         node.id = id(self.name(node.id.as_str()));
         if let Some(section) = node.section_id().map(|section| self.name(section).to_owned()) {
             node.metadata.section_id = Some(id(&section));
@@ -249,6 +263,7 @@ impl Rename {
     fn connection(&self, connection: &Connection) -> Connection {
         Connection {
             id: cid(self.name(connection.id.as_str())),
+            short: connection.short.filter(|_| !self.0.contains_key(connection.id.as_str())),
             from: id(self.name(connection.from.as_str())),
             to: id(self.name(connection.to.as_str())),
             ..connection.clone()

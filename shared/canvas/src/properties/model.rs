@@ -157,6 +157,7 @@ impl Model {
                 let (width, height) = if is_section { SECTION_SIZE } else { node.kind.default_size() };
                 self.state.nodes.push(Node {
                     id: id(name),
+                    short: None,
                     kind: node.kind,
                     title: node.kind.to_string(),
                     position: node.position.expect("a position"),
@@ -255,6 +256,7 @@ impl Model {
                 let at = self.node(node_id, "nodeId")?;
                 let mut copy = self.state.nodes[at].clone();
                 copy.id = id(name);
+                copy.short = None;
                 copy.position = *position;
                 copy.agent_owned = self.options.agent;
                 copy.active_job = None;
@@ -318,6 +320,7 @@ impl Model {
                 }
                 let link = Connection {
                     id: cid(name),
+                    short: None,
                     from: self.state.nodes[from].id.clone(),
                     to: self.state.nodes[to].id.clone(),
                     purpose: purpose.unwrap_or(Purpose::Flow),

@@ -77,7 +77,7 @@ pub(super) fn titled(out: &mut String, look: &Look<'_>, frame: Frame) {
 }
 
 /// The attributes by which a node can be found in the document.
-pub(super) fn id(node: &NodeId, label: Option<usize>) -> String {
+pub(super) fn id(node: &NodeId, label: Option<i32>) -> String {
     match label {
         Some(label) => format!("id=\"node-{node}\" data-label=\"{label}\""),
         None => format!("id=\"node-{node}\""),

@@ -25,42 +25,35 @@ const HEIGHT: f64 = 1.5;
 /// Part of a label's height by which it extends beyond the node's corner, so that it covers little of the node.
 const OUTSIDE: f64 = 0.4;
 
-/// The numbers of nodes, and their mapping as JSON.
-///
-/// Nodes are numbered from 1 in reading order: top to bottom, then left to right, by their top left corners.
+/// The numbers of nodes, which are those of their refs, and the mapping of the numbers to nodes as JSON.
 pub struct Labels<'a> {
-    numbers: HashMap<&'a NodeId, usize>,
-    /// In the order of their numbers.
-    nodes: Vec<&'a Node>,
+    numbers: HashMap<&'a NodeId, i32>,
+    /// Top to bottom, then left to right, by their top left corners.
+    nodes: Vec<(i32, &'a Node)>,
     json: String,
 }
 
 impl<'a> Labels<'a> {
-    /// Numbers `nodes`, which are in order of creation: all of them, or with `only_mapped` those that the mapping has room for.
-    pub fn new(nodes: &'a [Node], only_mapped: bool) -> Self {
-        let mut ordered: Vec<&Node> = nodes.iter().collect();
-        let by_corner = |a: &&Node, b: &&Node| {
+    /// Labels all `nodes`. The mapping names as many as it has room for, in reading order.
+    pub fn new(nodes: &'a [Node]) -> Self {
+        let mut ordered: Vec<(i32, &Node)> =
+            nodes.iter().filter_map(|node| Some((node.short?.number(), node))).collect();
+        ordered.sort_by(|(_, a), (_, b)| {
             let (a, b) = (a.position, b.position);
             a.y.total_cmp(&b.y).then(a.x.total_cmp(&b.x))
-        };
-        ordered.sort_by(by_corner);
-        let mut labels = Self { numbers: HashMap::new(), nodes: Vec::new(), json: "{".to_owned() };
-        let mut is_full = false;
-        for (node, number) in ordered.into_iter().zip(1..) {
-            let separator = if number == 1 { "" } else { "," };
+        });
+        let mut json = "{".to_owned();
+        for (number, node) in &ordered {
+            let separator = if json.len() == 1 { "" } else { "," };
             // An id needs no escaping.
             let entry = format!("{separator}\"{number}\":\"{}\"", node.id.handle());
-            is_full |= labels.json.len() + entry.len() + "}".len() > LABELS_BYTES_MAX;
-            match is_full {
-                true if only_mapped => break,
-                true => {}
-                false => labels.json.push_str(&entry),
+            if json.len() + entry.len() + "}".len() > LABELS_BYTES_MAX {
+                break;
             }
-            labels.numbers.insert(&node.id, number);
-            labels.nodes.push(node);
+            json.push_str(&entry);
         }
-        labels.json.push('}');
-        labels
+        json.push('}');
+        Self { numbers: ordered.iter().map(|(number, node)| (&node.id, *number)).collect(), nodes: ordered, json }
     }
 
     /// The mapping, `{"1":"node:<id>",…}`: at most [`LABELS_BYTES_MAX`] bytes of ASCII.
@@ -69,7 +62,7 @@ impl<'a> Labels<'a> {
     }
 
     /// The number of a node.
-    pub(super) fn number(&self, node: &NodeId) -> Option<usize> {
+    pub(super) fn number(&self, node: &NodeId) -> Option<i32> {
         self.numbers.get(node).copied()
     }
 
@@ -78,7 +71,7 @@ impl<'a> Labels<'a> {
     pub(super) fn draw(&self, out: &mut String, most: usize, origin: Frame, scale: f64) {
         // White on black with a white edge is legible on any image.
         put!(out, "<g font-weight=\"bold\" fill=\"{}\">", palette::PAPER);
-        for (node, number) in self.nodes.iter().zip(1_usize..) {
+        for (number, node) in &self.nodes {
             if out.len() + LABEL_BYTES > most {
                 break;
             }

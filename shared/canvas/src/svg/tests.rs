@@ -1,5 +1,6 @@
 use domain::graph::{NodeType, Position, Purpose, Role};
 use domain::limits::{CANVAS_CONNECTIONS_MAX, CANVAS_NODES_MAX, COORDINATE_MAX, NODE_SIDE_MAX};
+use domain::refs::NodeRef;
 use proptest::prelude::*;
 use roxmltree::Document;
 use serde_json::json;
@@ -272,6 +273,7 @@ fn largest() -> (Vec<Node>, Vec<Connection>) {
         let x = if index == 0 { -COORDINATE_MAX } else { COORDINATE_MAX - index as f64 * 0.01 };
         let mut node = showing(at(plain, x, x));
         node.title = "<&>\u{0}".repeat(40);
+        node.short = Some(NodeRef::new(index as i32 + 1));
         node
     });
     let connections = (0..CANVAS_CONNECTIONS_MAX).map(|index| {
@@ -292,7 +294,7 @@ fn the_largest_canvas_stays_within_the_bound() {
     let frames = parsed.descendants().filter(|node| node.has_tag_name("rect")).count();
     assert!(frames >= CANVAS_NODES_MAX, "every node is drawn: {frames}");
     assert_eq!(document.matches("<path d=\"M").count() - Purpose::ALL.len(), CANVAS_CONNECTIONS_MAX);
-    let labels = Labels::new(&nodes, false);
+    let labels = Labels::new(&nodes);
     let style = Style { labels: Some(&labels), ..Style::default() };
     let document = Drawing::new("Board", &nodes, &connections, style).finish(|_| EmbeddedImage::Pending);
     assert!(document.len() <= DOCUMENT_BYTES_MAX, "{}", document.len());
@@ -332,40 +334,49 @@ fn draw_labeled(nodes: &[Node], labels: &Labels<'_>) -> String {
     Drawing::new("Board", nodes, &[], style).finish(|_| EmbeddedImage::Pending)
 }
 
+/// The nodes with refs from `n1` on, in the order of creation.
+fn numbered<const N: usize>(mut nodes: [Node; N]) -> [Node; N] {
+    for (node, number) in nodes.iter_mut().zip(1..) {
+        node.short = Some(NodeRef::new(number));
+    }
+    nodes
+}
+
 #[test]
-fn labels_number_the_nodes_in_reading_order_and_are_painted_last() {
-    let nodes = [
+fn labels_are_the_numbers_of_the_refs_and_are_painted_last_in_reading_order() {
+    let nodes = numbered([
         at(text("below"), 0.0, 500.0),
         at(showing(image("right")), 400.0, 0.0),
         at(member(text("left"), "s"), 0.0, 0.0),
         at(section("s"), -50.0, -50.0),
-    ];
-    let labels = Labels::new(&nodes, false);
-    assert_eq!(labels.json(), r#"{"1":"node:s","2":"node:left","3":"node:right","4":"node:below"}"#);
+    ]);
+    let labels = Labels::new(&nodes);
+    assert_eq!(labels.json(), r#"{"4":"node:s","3":"node:left","2":"node:right","1":"node:below"}"#);
     let document = draw_labeled(&nodes, &labels);
     let mut found = labeled(&document);
     found.sort_unstable();
-    assert_eq!(found, [(1, "s".into()), (2, "left".into()), (3, "right".into()), (4, "below".into())]);
-    assert!(written(&document).ends_with("|1|2|3|4"), "{}", written(&document));
+    assert_eq!(found, [(1, "below".into()), (2, "right".into()), (3, "left".into()), (4, "s".into())]);
+    assert!(written(&document).ends_with("|4|3|2|1"), "{}", written(&document));
     assert!(!draw(&nodes, &[]).contains("data-label"));
-    assert_eq!(Labels::new(&[], false).json(), "{}");
+    assert_eq!(Labels::new(&[]).json(), "{}");
 }
 
 #[test]
-fn the_mapping_holds_as_many_labels_as_fit_and_beyond_it_only_an_svg_has_some() {
+fn a_node_that_the_mapping_has_no_room_for_is_labeled_all_the_same() {
     for length in [1, 36, 180] {
-        let nodes: Vec<Node> = (0..2000).map(|index| text(&format!("{:x>length$}", format!("{index:x}")))).collect();
-        let (mapped, all) = (Labels::new(&nodes, true), Labels::new(&nodes, false));
-        assert_eq!(mapped.json(), all.json());
-        let mapping: serde_json::Map<String, serde_json::Value> = serde_json::from_str(all.json()).expect("is JSON");
+        let node = |number: i32| Node {
+            short: Some(NodeRef::new(number)),
+            ..text(&format!("{:x>length$}", format!("{number:x}")))
+        };
+        let nodes: Vec<Node> = (1..=2000).map(node).collect();
+        let labels = Labels::new(&nodes);
+        let mapping: serde_json::Map<String, serde_json::Value> = serde_json::from_str(labels.json()).expect("is JSON");
         let longest = mapping.len().to_string().len() + r#","":"node:""#.len() + 180;
-        assert!(all.json().len() <= LABELS_BYTES_MAX && all.json().len() + longest > LABELS_BYTES_MAX);
-        let found = labeled(&draw_labeled(&nodes, &mapped));
-        assert_eq!(found.len(), mapping.len());
-        for (number, id) in found {
-            assert_eq!(mapping[&number.to_string()], format!("node:{id}"));
+        assert!(labels.json().len() <= LABELS_BYTES_MAX && labels.json().len() + longest > LABELS_BYTES_MAX);
+        for (number, node) in (1..).zip(&nodes).take(mapping.len()) {
+            assert_eq!(mapping[&number.to_string()], node.id.handle());
         }
-        let document = draw_labeled(&nodes, &all);
+        let document = draw_labeled(&nodes, &labels);
         let mut numbers: Vec<usize> = labeled(&document).into_iter().map(|(number, _)| number).collect();
         numbers.sort_unstable();
         assert!(numbers.into_iter().eq(1..=2000));
@@ -376,19 +387,19 @@ fn the_mapping_holds_as_many_labels_as_fit_and_beyond_it_only_an_svg_has_some() 
 #[test]
 fn a_label_is_legible_where_the_drawing_is_small_and_no_larger_than_its_node_allows() {
     let size = |nodes: &[Node], width| {
-        let labels = Labels::new(nodes, false);
+        let labels = Labels::new(nodes);
         let style = Style { width, labels: Some(&labels) };
         let document = Drawing::new("", nodes, &[], style).finish(|_| EmbeddedImage::Pending);
         let (_, rest) = document.rsplit_once("<g font-size=\"").expect("a label");
         rest.split('"').next().and_then(|size| size.parse::<f64>().ok()).expect("a size")
     };
-    let near = [sized(text("a"), 400.0, 400.0)];
-    let far = [sized(text("a"), 400.0, 400.0), sized(at(text("b"), 3616.0, 0.0), 400.0, 400.0)];
+    let near = numbered([sized(text("a"), 400.0, 400.0)]);
+    let far = numbered([sized(text("a"), 400.0, 400.0), sized(at(text("b"), 3616.0, 0.0), 400.0, 400.0)]);
     assert_eq!(size(&near, None), 14.0);
     assert_eq!(size(&far, None), 28.0, "4096 units in 2048 pixels");
     assert_eq!(size(&far, Some(512)), 112.0, "14 pixels");
     assert_eq!(size(&far, Some(256)), 180.0, "the node's share");
-    assert_eq!(size(&[sized(text("a"), 1.0, 1.0)], None), 14.0);
+    assert_eq!(size(&numbered([sized(text("a"), 1.0, 1.0)]), None), 14.0);
 }
 
 #[test]
@@ -423,6 +434,7 @@ prop_compose! {
         status in prop::option::of("queued|running|failed|x"),
     ) -> Node {
         let mut node = node(&format!("n{index}"), kind);
+        node.short = Some(NodeRef::new(index as i32 + 1));
         node.position = Position { x, y };
         (node.width, node.height, node.title) = (width, height, title);
         let metadata = json!({"content": content, "color": color, "fontSize": size, "section": section, "prompt": content});
@@ -460,7 +472,7 @@ proptest! {
             let id = format!("id=\"node-{}\"", node.id);
             prop_assert!(document.contains(&id) && !document.contains("NaN"), "{}", id);
         }
-        let labels = Labels::new(&nodes, false);
+        let labels = Labels::new(&nodes);
         let numbered = draw_labeled(&nodes, &labels);
         let mapping: serde_json::Value = serde_json::from_str(labels.json()).expect("is JSON");
         let found = labeled(&numbered);

@@ -212,6 +212,12 @@ pub struct Show {
     /// Only this Section and its members
     #[arg(long, value_name = "NODE")]
     pub section: Option<String>,
+    /// With the ids of nodes, connections and assets
+    #[arg(long)]
+    pub ids: bool,
+    /// The next page of a long outline
+    #[arg(long, value_name = "CURSOR")]
+    pub cursor: Option<String>,
 }
 
 #[derive(Args)]

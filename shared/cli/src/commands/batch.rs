@@ -171,7 +171,7 @@ async fn write(context: &Context, batch: Batch, options: &Write) -> Outcome {
         insert(&mut body, "force", force.then_some(true));
         let answer = call::<DryRun>(context, &on, options, &body).await?;
         context.output.answer(&answer, |it| {
-            let plan = plan(&body["operations"], &it.proposal.resolved_ids);
+            let plan = plan(&body["operations"], &it.proposal.resolved_ids, &BTreeMap::new());
             let detached = it.destructive_impact.detached_assets;
             let detached = detached.into_iter().map(|asset| format!("! no node shows {asset} any more"));
             plan.into_iter().chain(detached).chain([findings(&it.validation)]).collect::<Vec<_>>().join("\n")
@@ -203,7 +203,7 @@ async fn write(context: &Context, batch: Batch, options: &Write) -> Outcome {
     }
     let answer = answer?;
     context.output.answer(&answer, |it| {
-        let plan = plan(&operations, &it.resolved_ids);
+        let plan = plan(&operations, &it.resolved_ids, &it.refs);
         plan.into_iter().chain([format!("revision {}", text(it.canvas.revision()))]).collect::<Vec<_>>().join("\n")
     });
     if answer.value().is_ok_and(|it| it.replayed) {
@@ -217,8 +217,8 @@ async fn call<T: 'static>(context: &Context, on: &str, options: &Write, body: &B
     if options.rebase { call.prefer("handling=lenient").await } else { call.await }
 }
 
-/// A line for each operation: what it adds (+), changes (~) or deletes (-).
-fn plan(operations: &Value, resolved: &BTreeMap<String, String>) -> Vec<String> {
+/// A line for each operation: what it adds (+), changes (~) or deletes (-). What it adds is named by its ref, or its handle without one.
+fn plan(operations: &Value, resolved: &BTreeMap<String, String>, refs: &BTreeMap<String, String>) -> Vec<String> {
     let line = |operation: &Value| {
         let member = |value: &Value| value.as_str().filter(|it| !it.is_empty()).map(text);
         let kind = member(&operation["type"]).unwrap_or_default();
@@ -228,10 +228,9 @@ fn plan(operations: &Value, resolved: &BTreeMap<String, String>) -> Vec<String> 
             _ => '~',
         };
         let named = ["nodeId", "connectionId", "sectionId"].iter().find_map(|key| member(&operation[*key]));
-        // As a handle, which every command takes.
         let prefix = if kind.starts_with("connection") { "connection" } else { "node" };
         let created = operation["clientId"].as_str().and_then(|id| resolved.get(id));
-        let created = created.map(|id| format!("{prefix}:{}", text(id)));
+        let created = created.map(|id| refs.get(id).map_or_else(|| format!("{prefix}:{}", text(id)), text));
         let about = match (member(&operation["fromNodeId"]), member(&operation["toNodeId"])) {
             (Some(from), Some(to)) => Some(format!("{from} -> {to}")),
             _ => [&operation["node"], &operation["patch"], operation].iter().find_map(|it| member(&it["title"])),
@@ -255,11 +254,12 @@ mod tests {
             {"type": "connection.create", "clientId": "c", "fromNodeId": "n1", "toNodeId": "a"},
         ]);
         let expected = [
-            "+ node.create node:9 Brief",
+            "+ node.create n7 Brief",
             "~ node.update n1 New",
             "- node.delete n2",
             "+ connection.create connection:8 n1 -> a",
         ];
-        assert_eq!(plan(&operations, &BTreeMap::from([("a".into(), "9".into()), ("c".into(), "8".into())])), expected);
+        let resolved = BTreeMap::from([("a".into(), "9".into()), ("c".into(), "8".into())]);
+        assert_eq!(plan(&operations, &resolved, &BTreeMap::from([("9".into(), "n7".into())])), expected);
     }
 }

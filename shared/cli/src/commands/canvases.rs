@@ -94,6 +94,9 @@ pub async fn new(context: &Context, new: &New) -> Outcome {
 /// The address of a canvas's page.
 async fn page_of(context: &Context, reference: &str) -> Outcome<String> {
     let named = canvas(reference)?;
+    if domain::id::is_slug(&named) {
+        return Ok(format!("{}/c/{named}", context.origin));
+    }
     let parts: Vec<&str> = named.split(':').collect();
     let (owner, id) = match parts[..] {
         ["canvas", owner, id] => (owner.to_owned(), id),
@@ -114,8 +117,11 @@ pub async fn open(context: &Context, reference: &str) -> Outcome {
 
 pub async fn show(context: &Context, show: &Show) -> Outcome {
     let named = canvas(&show.canvas)?;
-    if !context.output.json && show.section.is_none() {
-        let outline = context.client.get_canvas_outline(&named).await?;
+    if !context.output.json {
+        let ids = if show.ids { "full" } else { "refs" };
+        let read = context.client.get_canvas_outline(&named).query("ids", ids).query("connections", true);
+        let outline =
+            read.query_if("section", show.section.as_deref()).query_if("cursor", show.cursor.as_deref()).await?;
         context.output.line(plain_lines(outline.text().trim_end()));
         return Ok(());
     }
@@ -124,23 +130,17 @@ pub async fn show(context: &Context, show: &Show) -> Outcome {
         context.output.body(&read, String::new);
         return Ok(());
     };
-    let id = section.strip_prefix("node:").unwrap_or(section);
-    let belongs = |node: &Node| {
-        let section = node.metadata.read::<WritableMetadata>().section_id;
-        node.id.as_str() == id || section.is_some_and(|section| section.as_str() == id)
-    };
     let canvas = read.value()?.canvas;
-    let nodes: Vec<Node> = canvas.nodes.values().filter(belongs).collect();
-    if nodes.is_empty() {
+    let id = section.strip_prefix("node:").unwrap_or(section);
+    let by_ref = canvas.nodes.values().find(|node| node.short.is_some_and(|short| short.to_string() == id));
+    let by_id = canvas.nodes.values().find(|node| node.id.as_str() == id);
+    let Some(Node { id, .. }) = by_id.or(by_ref) else {
         return not_found(format!("{} has no Section {section}", show.canvas));
-    }
-    context.output.value(&json!({"revision": canvas.revision, "nodes": nodes}), || {
-        let head = ["node", "type", "x", "y", "width", "height", "title"];
-        rows(&head, &nodes, |it| {
-            let [x, y, width, height] = [it.position.x, it.position.y, it.width, it.height].map(|it| format!("{it:?}"));
-            vec![text(&it.handle), text(it.kind), x, y, width, height, text(&it.title)]
-        })
-    });
+    };
+    let belongs =
+        |node: &Node| node.id == id || node.metadata.read::<WritableMetadata>().section_id.as_ref() == Some(&id);
+    let nodes: Vec<Node> = canvas.nodes.values().filter(belongs).collect();
+    context.output.value(&json!({"revision": canvas.revision, "nodes": nodes}), String::new);
     Ok(())
 }
 

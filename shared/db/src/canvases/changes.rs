@@ -1,11 +1,11 @@
 //! Changes of a canvas since a revision, so that a client can follow a canvas without reading all of it, and a write may be
 //! based on an earlier revision.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
 
 use domain::Timestamp;
-use domain::canvas::{Activity, Changes, ConcurrentChanges};
+use domain::canvas::{Activity, Actor, Author, Changes, ConcurrentChanges};
 use domain::id::{ConnectionId, NodeId};
 use domain::limits::{ACTIVITY_MAX, CHANGES_KEPT};
 use futures_util::TryStreamExt;
@@ -62,6 +62,41 @@ pub async fn changes_since(conn: &mut PgConnection, canvas_key: i64, since: &str
     activity.reverse();
     activity.truncate(usize::try_from(ACTIVITY_MAX).unwrap_or(usize::MAX));
     Ok(Some(ChangesSince { changes, activity }))
+}
+
+/// Returns who changed these nodes after revision `since`, each client once, with its newest change, newest first. A change without
+/// activity has no author. Read in the snapshot of [`changes_since`], which knows `since`.
+#[instrument(skip_all, name = "db.canvas.authors_since")]
+pub async fn authors_since(
+    conn: &mut PgConnection,
+    canvas_key: i64,
+    since: &str,
+    nodes: &[NodeId],
+) -> Result<BTreeMap<String, Vec<Author>>> {
+    let mut authors: BTreeMap<String, Vec<Author>> = nodes.iter().map(|id| (id.to_string(), Vec::new())).collect();
+    // The ids of all rows together may be a thousand times those of the canvas, so the rows are not collected.
+    let mut rows = sqlx::query!(
+        r#"SELECT revision, at, changed_nodes || deleted_nodes AS "nodes!", activity AS "activity!: Json<StoredActivity>"
+           FROM canvas_changes
+           WHERE canvas_key = $1 AND activity IS NOT NULL
+             AND sequence > (SELECT sequence FROM canvas_changes WHERE canvas_key = $1 AND revision = $2)
+           ORDER BY sequence DESC"#,
+        canvas_key,
+        since
+    )
+    .fetch(conn);
+    while let Some(row) = rows.try_next().await? {
+        let Actor { surface, label, .. } = row.activity.0.actor;
+        let author = Author { label, surface, revision: row.revision, at: Timestamp::from(row.at) };
+        for id in row.nodes {
+            let Some(of_node) = authors.get_mut(&id) else { continue };
+            if !of_node.iter().any(|known| known.label == author.label && known.surface == author.surface) {
+                of_node.push(author.clone());
+            }
+        }
+    }
+    authors.retain(|_, authors| !authors.is_empty());
+    Ok(authors)
 }
 
 /// Returns what changed after revision `base`, or `None` when it is not one of the last 1000 revisions, when a process of the previous
@@ -207,7 +242,7 @@ mod tests {
 
     fn connection(text: &str) -> Connection {
         let id = ConnectionId::from_stored(text.into());
-        Connection { id, from: node("a"), to: node("b"), purpose: Purpose::Flow, role: None }
+        Connection { id, short: None, from: node("a"), to: node("b"), purpose: Purpose::Flow, role: None }
     }
 
     /// Canvas 1 with the nodes `a` and `b` and the connections `k` and `l` from `a` to `b`, at revision `r1`.

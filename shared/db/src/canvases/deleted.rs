@@ -25,7 +25,7 @@ pub async fn deleted_nodes(conn: &mut PgConnection, canvas_key: i64, nodes: &[No
            )
            SELECT id AS "id!", type AS "kind!", title AS "title!", x AS "x!", y AS "y!", width AS "width!", height AS "height!",
                   agent_owned AS "agent_owned!", metadata::text AS "metadata!", server::text AS "server!", asset_owner, asset_id,
-                  active_job, members AS "members!", preceding AS "preceding!"
+                  active_job, ref AS short, members AS "members!", preceding AS "preceding!"
            FROM deleted JOIN place USING (id) ORDER BY ordinal"#,
         canvas_key,
         &ids(nodes),
@@ -48,6 +48,7 @@ pub async fn deleted_nodes(conn: &mut PgConnection, canvas_key: i64, nodes: &[No
             asset_owner: row.asset_owner,
             asset_id: row.asset_id,
             active_job: row.active_job,
+            short: row.short,
         };
         let members = row.members.into_iter().map(NodeId::from_stored).collect();
         Ok(DeletedNode { node: node.node()?, members, preceding: count(row.preceding)? })
@@ -71,7 +72,7 @@ pub async fn deleted_connections(
                FROM (SELECT NULL AS id, ordinal FROM connections WHERE canvas_key = $1
                      UNION ALL SELECT id, ordinal FROM deleted) AS every
            )
-           SELECT id AS "id!", from_node_id AS "from_node_id!", to_node_id AS "to_node_id!", purpose AS "purpose!", role,
+           SELECT id AS "id!", from_node_id AS "from_node_id!", to_node_id AS "to_node_id!", purpose AS "purpose!", role, ref AS short,
                   preceding AS "preceding!"
            FROM deleted JOIN place USING (id) ORDER BY ordinal"#,
         canvas_key,
@@ -87,6 +88,7 @@ pub async fn deleted_connections(
             to_node_id: row.to_node_id,
             purpose: row.purpose,
             role: row.role,
+            short: row.short,
         };
         Ok(DeletedConnection { connection: connection.connection()?, preceding: count(row.preceding)? })
     });

@@ -2,6 +2,7 @@
 
 use domain::graph::{Connection, Node, Position, Role};
 use domain::id::{AccountUid, AssetHandle, AssetId, ConnectionId, JobId, NodeId};
+use domain::refs::{ConnectionRef, NodeRef};
 use domain::stored::Stored;
 use sqlx::PgConnection;
 use tracing::instrument;
@@ -25,6 +26,7 @@ pub(crate) struct NodeRow {
     pub(crate) asset_owner: Option<String>,
     pub(crate) asset_id: Option<String>,
     pub(crate) active_job: Option<Uuid>,
+    pub(crate) short: Option<i32>,
 }
 
 impl NodeRow {
@@ -37,6 +39,7 @@ impl NodeRow {
         };
         Ok(Node {
             id: NodeId::from_stored(self.id),
+            short: self.short.map(NodeRef::new),
             kind: known("nodes.type", &self.kind)?,
             title: self.title,
             position: Position { x: self.x, y: self.y },
@@ -58,12 +61,14 @@ pub(crate) struct ConnectionRow {
     pub(super) to_node_id: String,
     pub(super) purpose: String,
     pub(super) role: Option<String>,
+    pub(super) short: Option<i32>,
 }
 
 impl ConnectionRow {
     pub(super) fn connection(self) -> Result<Connection> {
         Ok(Connection {
             id: ConnectionId::from_stored(self.id),
+            short: self.short.map(ConnectionRef::new),
             from: NodeId::from_stored(self.from_node_id),
             to: NodeId::from_stored(self.to_node_id),
             purpose: known("connections.purpose", &self.purpose)?,
@@ -82,7 +87,7 @@ pub async fn graph(conn: &mut PgConnection, canvas_key: i64) -> Result<(Vec<Node
     let nodes = sqlx::query_as!(
         NodeRow,
         r#"SELECT id, type AS kind, title, x, y, width, height, agent_owned, metadata::text AS "metadata!",
-                  server::text AS "server!", asset_owner, asset_id, active_job
+                  server::text AS "server!", asset_owner, asset_id, active_job, ref AS short
            FROM nodes WHERE canvas_key = $1 ORDER BY ordinal"#,
         canvas_key
     )
@@ -94,7 +99,7 @@ pub async fn graph(conn: &mut PgConnection, canvas_key: i64) -> Result<(Vec<Node
 async fn connections(conn: &mut PgConnection, canvas_key: i64) -> Result<Vec<Connection>> {
     let rows = sqlx::query_as!(
         ConnectionRow,
-        "SELECT id, from_node_id, to_node_id, purpose, role FROM connections WHERE canvas_key = $1 ORDER BY ordinal",
+        "SELECT id, from_node_id, to_node_id, purpose, role, ref AS short FROM connections WHERE canvas_key = $1 ORDER BY ordinal",
         canvas_key
     )
     .fetch_all(conn)
@@ -108,7 +113,7 @@ pub async fn node(conn: &mut PgConnection, canvas_key: i64, id: &NodeId) -> Resu
     sqlx::query_as!(
         NodeRow,
         r#"SELECT id, type AS kind, title, x, y, width, height, agent_owned, metadata::text AS "metadata!",
-                  server::text AS "server!", asset_owner, asset_id, active_job
+                  server::text AS "server!", asset_owner, asset_id, active_job, ref AS short
            FROM nodes WHERE canvas_key = $1 AND id = $2"#,
         canvas_key,
         id.as_str()
@@ -126,7 +131,7 @@ pub async fn made_in(conn: &mut PgConnection, canvas_key: i64, sequence: i64, id
     let nodes = sqlx::query_as!(
         NodeRow,
         r#"SELECT id, type AS kind, title, x, y, width, height, agent_owned, metadata::text AS "metadata!",
-                  server::text AS "server!", asset_owner, asset_id, active_job
+                  server::text AS "server!", asset_owner, asset_id, active_job, ref AS short
            FROM nodes WHERE canvas_key = $1 AND id = ANY($2) AND made = $3 ORDER BY ordinal"#,
         canvas_key,
         &ids,
@@ -149,7 +154,7 @@ pub async fn part(
     let nodes = sqlx::query_as!(
         NodeRow,
         r#"SELECT id, type AS kind, title, x, y, width, height, agent_owned, metadata::text AS "metadata!",
-                  server::text AS "server!", asset_owner, asset_id, active_job
+                  server::text AS "server!", asset_owner, asset_id, active_job, ref AS short
            FROM nodes WHERE canvas_key = $1 AND id = ANY($2) ORDER BY ordinal"#,
         canvas_key,
         &nodes as &[&str]
@@ -159,7 +164,7 @@ pub async fn part(
     let connections: Vec<&str> = connections.iter().map(ConnectionId::as_str).collect();
     let connections = sqlx::query_as!(
         ConnectionRow,
-        "SELECT id, from_node_id, to_node_id, purpose, role FROM connections
+        "SELECT id, from_node_id, to_node_id, purpose, role, ref AS short FROM connections
          WHERE canvas_key = $1 AND id = ANY($2) ORDER BY ordinal",
         canvas_key,
         &connections as &[&str]
@@ -208,7 +213,7 @@ pub async fn nodes_of_job(conn: &mut PgConnection, canvas_key: i64, job: Uuid) -
     let nodes = sqlx::query_as!(
         NodeRow,
         r#"SELECT id, type AS kind, title, x, y, width, height, agent_owned, metadata::text AS "metadata!",
-                  server::text AS "server!", asset_owner, asset_id, active_job
+                  server::text AS "server!", asset_owner, asset_id, active_job, ref AS short
            FROM nodes WHERE canvas_key = $1 AND active_job = $2 ORDER BY ordinal"#,
         canvas_key,
         job
@@ -228,7 +233,7 @@ pub async fn waiting(conn: &mut PgConnection, targets: &[(i64, &NodeId, JobId)])
     let nodes = sqlx::query_as!(
         NodeRow,
         r#"SELECT n.id, n.type AS kind, n.title, n.x, n.y, n.width, n.height, n.agent_owned, n.metadata::text AS "metadata!",
-                  n.server::text AS "server!", n.asset_owner, n.asset_id, n.active_job
+                  n.server::text AS "server!", n.asset_owner, n.asset_id, n.active_job, n.ref AS short
            FROM unnest((SELECT $1::bigint[]), (SELECT $2::text[]), (SELECT $3::uuid[]))
                WITH ORDINALITY AS asked (canvas_key, id, job, place)
            CROSS JOIN LATERAL (SELECT * FROM nodes WHERE canvas_key = asked.canvas_key AND id = asked.id LIMIT 1) AS n
@@ -264,7 +269,7 @@ pub async fn connections_of(
 ) -> Result<(Vec<Connection>, Vec<Connection>)> {
     let rows = sqlx::query_as!(
         ConnectionRow,
-        "SELECT id, from_node_id, to_node_id, purpose, role FROM connections
+        "SELECT id, from_node_id, to_node_id, purpose, role, ref AS short FROM connections
          WHERE canvas_key = $1 AND (from_node_id = $2 OR to_node_id = $2) ORDER BY ordinal",
         canvas_key,
         id.as_str()

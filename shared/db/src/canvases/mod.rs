@@ -7,6 +7,7 @@ mod changes;
 mod deleted;
 mod graph;
 mod members;
+mod refs;
 mod skeleton;
 mod works;
 mod write;
@@ -15,6 +16,7 @@ use domain::Timestamp;
 use domain::canvas::{AccessRole, Activity, ActivityType, Actor, CanvasRecord, CanvasType};
 use domain::id::{AccountUid, CanvasHandle, CanvasId, NodeId};
 use domain::limits::{ACTIVITY_MAX, CHANGES_KEPT};
+use domain::refs::RefCounters;
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use sqlx::types::Json;
@@ -22,7 +24,7 @@ use sqlx::types::chrono::{DateTime, Utc};
 use tracing::instrument;
 use uuid::Uuid;
 
-pub use changes::{ChangesSince, changes_since, concurrent_changes};
+pub use changes::{ChangesSince, authors_since, changes_since, concurrent_changes};
 pub use deleted::{deleted_connections, deleted_nodes};
 pub(crate) use graph::NodeRow;
 pub use graph::{
@@ -30,6 +32,7 @@ pub use graph::{
     references_into, release_unread, waiting,
 };
 pub use members::{Member, member, members, share};
+pub use refs::{NamedByRef, ensure_refs, give_node_refs, handle_of_slug, ids_of_refs};
 pub use skeleton::{Skeleton, skeleton, skeletons};
 pub use works::{WorkChange, commit_works};
 pub use write::{Change, Guard, NewActivity, write, write_guarded, write_within_quota};
@@ -46,6 +49,10 @@ pub(crate) struct CanvasRow {
     pub title: String,
     pub revision: String,
     pub sequence: i64,
+    pub slug: Option<String>,
+    pub node_ref: i32,
+    pub connection_ref: i32,
+    pub referenced: i64,
     pub node_count: i32,
     pub connection_count: i32,
     pub graph_bytes: i64,
@@ -67,6 +74,9 @@ impl CanvasRow {
             title: self.title,
             revision: self.revision,
             sequence: self.sequence,
+            slug: self.slug,
+            refs: RefCounters { node: self.node_ref, connection: self.connection_ref },
+            referenced: self.referenced,
             node_count: self.node_count,
             connection_count: self.connection_count,
             graph_bytes: self.graph_bytes,
@@ -110,7 +120,8 @@ pub async fn create(conn: &mut PgConnection, canvas: &NewCanvas<'_>) -> Result<O
             SELECT key, sequence, revision, $6 FROM made
         )
         SELECT key AS "key!", owner_uid AS "owner_uid!", id AS "id!", canvas_type, title AS "title!",
-               revision AS "revision!", sequence AS "sequence!", node_count AS "node_count!",
+               revision AS "revision!", sequence AS "sequence!", slug, node_ref AS "node_ref!", connection_ref AS "connection_ref!",
+                  referenced AS "referenced!", node_count AS "node_count!",
                connection_count AS "connection_count!", graph_bytes AS "graph_bytes!", created_at AS "created_at!",
                updated_at AS "updated_at!", 'owner' AS "role?" FROM made"#,
         canvas.handle.owner.as_str(),
@@ -130,7 +141,7 @@ pub async fn create(conn: &mut PgConnection, canvas: &NewCanvas<'_>) -> Result<O
 pub async fn agent(conn: &mut PgConnection, owner: &AccountUid) -> Result<Option<CanvasRecord>> {
     let row = sqlx::query_as!(
         CanvasRow,
-        r#"SELECT key, owner_uid, id, canvas_type, title, revision, sequence, node_count, connection_count, graph_bytes,
+        r#"SELECT key, owner_uid, id, canvas_type, title, revision, sequence, slug, node_ref, connection_ref, referenced, node_count, connection_count, graph_bytes,
                   created_at, updated_at, 'owner' AS "role?"
            FROM canvases WHERE owner_uid = $1 AND canvas_type = 'agent'"#,
         owner.as_str(),
@@ -149,7 +160,7 @@ pub async fn find(
 ) -> Result<Option<(CanvasRecord, AccessRole)>> {
     let row = sqlx::query_as!(
         CanvasRow,
-        r#"SELECT c.key, c.owner_uid, c.id, c.canvas_type, c.title, c.revision, c.sequence, c.node_count,
+        r#"SELECT c.key, c.owner_uid, c.id, c.canvas_type, c.title, c.revision, c.sequence, c.slug, c.node_ref, c.connection_ref, c.referenced, c.node_count,
                   c.connection_count, c.graph_bytes, c.created_at, c.updated_at,
                   CASE WHEN c.owner_uid = $1 THEN 'owner' ELSE s.role END AS "role?"
            FROM canvases c LEFT JOIN canvas_shares s ON s.canvas_key = c.key AND s.account_uid = $1
@@ -178,7 +189,7 @@ pub async fn lock(
         r#"WITH held AS MATERIALIZED (
                SELECT * FROM canvases WHERE owner_uid = $2 AND id = $3 FOR UPDATE
            )
-           SELECT key, owner_uid, id, canvas_type, title, revision, sequence, node_count, connection_count, graph_bytes,
+           SELECT key, owner_uid, id, canvas_type, title, revision, sequence, slug, node_ref, connection_ref, referenced, node_count, connection_count, graph_bytes,
                   created_at, updated_at,
                   CASE WHEN owner_uid = $1 THEN 'owner' ELSE
                       (SELECT role FROM canvas_shares s WHERE s.canvas_key = held.key AND s.account_uid = $1 FOR SHARE)
@@ -206,7 +217,7 @@ pub async fn lock_with_account(
            ), held AS MATERIALIZED (
                SELECT c.* FROM account CROSS JOIN canvases c WHERE c.owner_uid = $2 AND c.id = $3 FOR UPDATE OF c
            )
-           SELECT key, owner_uid, id, canvas_type, title, revision, sequence, node_count, connection_count, graph_bytes,
+           SELECT key, owner_uid, id, canvas_type, title, revision, sequence, slug, node_ref, connection_ref, referenced, node_count, connection_count, graph_bytes,
                   created_at, updated_at,
                   CASE WHEN owner_uid = $1 THEN 'owner' ELSE
                       (SELECT role FROM canvas_shares s WHERE s.canvas_key = held.key AND s.account_uid = $1 FOR SHARE)
@@ -247,7 +258,8 @@ pub async fn list(
     let rows = sqlx::query_as!(
         CanvasRow,
         r#"SELECT key AS "key!", owner_uid AS "owner_uid!", id AS "id!", canvas_type, title AS "title!",
-                  revision AS "revision!", sequence AS "sequence!", node_count AS "node_count!",
+                  revision AS "revision!", sequence AS "sequence!", slug, node_ref AS "node_ref!", connection_ref AS "connection_ref!",
+                  referenced AS "referenced!", node_count AS "node_count!",
                   connection_count AS "connection_count!", graph_bytes AS "graph_bytes!", created_at AS "created_at!",
                   updated_at AS "updated_at!", role AS "role?"
            FROM (

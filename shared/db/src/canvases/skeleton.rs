@@ -25,7 +25,7 @@ pub async fn skeletons(conn: &mut PgConnection, canvas_keys: &[i64]) -> Result<H
         r#"SELECT canvas_key, id, type AS kind, title, x, y, width, height, agent_owned,
                   CASE WHEN type IN ('text', 'sticky') OR metadata::text LIKE ANY (ARRAY['%"section%', '%"placeholder"%'])
                        THEN metadata::text ELSE '{}' END AS "metadata!",
-                  server::text AS "server!", asset_owner, asset_id, active_job
+                  server::text AS "server!", asset_owner, asset_id, active_job, ref AS short
            FROM nodes WHERE canvas_key = ANY((SELECT $1::bigint[])::bigint[]) ORDER BY canvas_key, ordinal"#,
         canvas_keys
     );
@@ -45,11 +45,12 @@ pub async fn skeletons(conn: &mut PgConnection, canvas_keys: &[i64]) -> Result<H
             asset_owner: row.asset_owner,
             asset_id: row.asset_id,
             active_job: row.active_job,
+            short: row.short,
         };
         skeletons.entry(row.canvas_key).or_default().0.push(node.node()?);
     }
     let connections = sqlx::query!(
-        "SELECT canvas_key, id, from_node_id, to_node_id, purpose, role FROM connections
+        "SELECT canvas_key, id, from_node_id, to_node_id, purpose, role, ref AS short FROM connections
          WHERE canvas_key = ANY((SELECT $1::bigint[])::bigint[]) ORDER BY canvas_key, ordinal",
         canvas_keys
     );
@@ -60,6 +61,7 @@ pub async fn skeletons(conn: &mut PgConnection, canvas_keys: &[i64]) -> Result<H
             to_node_id: row.to_node_id,
             purpose: row.purpose,
             role: row.role,
+            short: row.short,
         };
         skeletons.entry(row.canvas_key).or_default().1.push(connection.connection()?);
     }

@@ -61,7 +61,8 @@ pub async fn commit_works(conn: &mut PgConnection, changes: &[WorkChange<'_>]) -
                             ARRAY(SELECT n.node FROM changed n WHERE n.key = a.key ORDER BY n.place) AS nodes
                      FROM asked a) AS a
            ), bumped AS (
-               UPDATE canvases c SET revision = a.revision, sequence = sequence + 1, updated_at = clock_timestamp(),
+               UPDATE canvases c SET revision = a.revision, sequence = sequence + 1,
+                      referenced = CASE WHEN referenced = sequence THEN sequence + 1 ELSE referenced END, updated_at = clock_timestamp(),
                       graph_bytes = greatest(graph_bytes + a.bytes, 0),
                       history_bytes = greatest(history_bytes + (SELECT bytes FROM recorded r WHERE r.key = a.key)
                           - CASE WHEN (sequence + 1) % $14 = 0 THEN trim_history(c.key, sequence + 1 - $13, 0) ELSE 0 END, 0)

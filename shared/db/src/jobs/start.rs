@@ -73,7 +73,7 @@ pub async fn read_for_start(conn: &mut PgConnection, cap: i64, question: &StartQ
            )
            SELECT active.count AS "active!", room.bytes AS "stored!", room.max AS "stored_max!", room.is_admitted AS "has_room!", n.id AS "id?", n.type AS "kind?", n.title AS "title?", n.x AS "x?", n.y AS "y?",
                   n.width AS "width?", n.height AS "height?", n.agent_owned AS "agent_owned?",
-                  n.metadata::text AS "metadata?", n.server::text AS "server?", n.asset_owner, n.asset_id, n.active_job,
+                  n.metadata::text AS "metadata?", n.server::text AS "server?", n.asset_owner, n.asset_id, n.active_job, n.ref AS short,
                   p.owner_uid AS "picture_owner?", p.id AS "picture_id?", p.mime_type AS "mime_type?",
                   p.width AS "picture_width?", p.height AS "picture_height?", p.duration_ms AS "duration_ms?"
            FROM active
@@ -153,6 +153,7 @@ struct FactRow {
     asset_owner: Option<String>,
     asset_id: Option<String>,
     active_job: Option<Uuid>,
+    short: Option<i32>,
     picture_owner: Option<String>,
     picture_id: Option<String>,
     mime_type: Option<String>,
@@ -177,6 +178,7 @@ impl FactRow {
             asset_owner: self.asset_owner,
             asset_id: self.asset_id,
             active_job: self.active_job,
+            short: self.short,
         })
     }
 

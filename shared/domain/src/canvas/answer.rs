@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Activity, Canvas, CanvasSummary, Changes, Connection, Node};
+use crate::Timestamp;
+use crate::account::Surface;
 use crate::id::CanvasHandle;
 use crate::origin::AiGenerated;
 use crate::page::Page;
@@ -51,6 +53,21 @@ pub struct CanvasChanges {
     pub connections: Option<Vec<Connection>>,
     /// Activity entries since `since`, at most 50, newest first.
     pub activity: Vec<Activity>,
+    /// Who changed the nodes that are named, by plain id, newest first; with `include=authors`.
+    pub authors: Option<BTreeMap<String, Vec<Author>>>,
+}
+
+/// A client that changed a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Author {
+    /// Label of the token, or the name of the person in the console.
+    pub label: String,
+    /// Surface of the client.
+    pub surface: Surface,
+    /// The newest revision in which it changed the node.
+    pub revision: String,
+    /// When that was.
+    pub at: Timestamp,
 }
 
 /// A node with its connections.
@@ -120,6 +137,9 @@ pub struct MutationResult {
     pub replayed: bool,
     /// Created id for each `clientId`.
     pub resolved_ids: BTreeMap<String, String>,
+    /// Ref of each node and connection that was created or changed and is on the canvas, by its plain id.
+    #[serde(default)]
+    pub refs: BTreeMap<String, String>,
     /// The changes of the batch.
     #[serde(flatten)]
     pub changes: Changes,

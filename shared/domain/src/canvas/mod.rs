@@ -15,12 +15,15 @@ use utoipa::ToSchema;
 use crate::Timestamp;
 use crate::account::Surface;
 use crate::graph::{self, NodeType, Position, Purpose, Role, named};
-use crate::id::{AccountUid, AssetHandle, CanvasHandle, CanvasId, ConnectionHandle, ConnectionId, NodeHandle, NodeId};
+use crate::id::{
+    AccountUid, AssetHandle, CanvasHandle, CanvasId, CanvasSlug, ConnectionHandle, ConnectionId, NodeHandle, NodeId,
+};
 use crate::known::{self, Name};
 use crate::metadata::{ServerMetadata, WritableMetadata};
+use crate::refs::{ConnectionRef, NodeRef, RefCounters};
 use crate::stored::Stored;
 
-pub use answer::{CanvasAfter, CanvasChanges, CanvasList, CanvasRead, MutationResult, NodeRead};
+pub use answer::{Author, CanvasAfter, CanvasChanges, CanvasList, CanvasRead, MutationResult, NodeRead};
 pub use items::{Items, Text};
 
 named! {
@@ -57,6 +60,8 @@ pub struct CanvasRecord {
     pub key: i64,
     /// Owner and id.
     pub handle: CanvasHandle,
+    /// Its short name. `None`: a release without slugs made it, and no process of this one has loaded it yet.
+    pub slug: Option<String>,
     /// Set on an Agent Canvas.
     pub canvas_type: Option<CanvasType>,
     /// At most 160 characters.
@@ -65,6 +70,10 @@ pub struct CanvasRecord {
     pub revision: String,
     /// Number of the revision.
     pub sequence: i64,
+    /// Number of the revision whose nodes and connections all have refs.
+    pub referenced: i64,
+    /// The last refs that it has given.
+    pub refs: RefCounters,
     pub node_count: i32,
     pub connection_count: i32,
     /// Serialized size of the graph, in bytes.
@@ -76,12 +85,18 @@ pub struct CanvasRecord {
 }
 
 impl CanvasRecord {
+    /// Returns `true` if the previous release wrote the canvas, so that refs or its slug may be missing.
+    pub fn lacks_refs(&self) -> bool {
+        self.referenced != self.sequence || self.slug.is_none()
+    }
+
     /// The served form without the graph.
     pub fn summary(&self, role: Option<AccessRole>) -> CanvasSummary {
         CanvasSummary {
             id: self.handle.id.clone(),
             canvas_type: self.canvas_type,
             handle: self.handle.clone(),
+            slug: self.slug.clone(),
             owner_uid: self.handle.owner.clone(),
             title: self.title.clone(),
             created_at: self.created_at,
@@ -99,6 +114,7 @@ impl CanvasRecord {
             id: self.handle.id.clone(),
             canvas_type: self.canvas_type,
             handle: self.handle.clone(),
+            slug: self.slug.clone(),
             owner_uid: self.handle.owner.clone(),
             title: self.title.clone(),
             created_at: self.created_at,
@@ -121,6 +137,10 @@ pub struct Canvas {
     pub canvas_type: Option<CanvasType>,
     /// Handle of the canvas.
     pub handle: CanvasHandle,
+    /// Short name of the canvas, unique in the installation; taken wherever a canvas is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<CanvasSlug>)]
+    pub slug: Option<String>,
     /// Uid of the account that owns the canvas.
     pub owner_uid: AccountUid,
     /// Title. User-authored.
@@ -153,6 +173,10 @@ pub struct CanvasSummary {
     pub canvas_type: Option<CanvasType>,
     /// Handle of the canvas.
     pub handle: CanvasHandle,
+    /// Short name of the canvas, unique in the installation; taken wherever a canvas is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<CanvasSlug>)]
+    pub slug: Option<String>,
     /// Uid of the account that owns the canvas.
     pub owner_uid: AccountUid,
     /// Title. User-authored.
@@ -185,6 +209,9 @@ pub struct Node {
     /// Handle of the node.
     #[schema(value_type = NodeHandle)]
     pub handle: String,
+    /// Short name of the node; taken wherever a node of a known canvas is named.
+    #[serde(rename = "ref", default, skip_serializing_if = "Option::is_none")]
+    pub short: Option<NodeRef>,
     /// Type of the node.
     #[serde(rename = "type")]
     pub kind: NodeType,
@@ -209,6 +236,7 @@ impl From<graph::Node> for Node {
     fn from(node: graph::Node) -> Self {
         Self {
             handle: node.id.handle(),
+            short: node.short,
             id: node.id,
             kind: node.kind,
             title: node.title,
@@ -225,6 +253,7 @@ impl From<&graph::Node> for Node {
     fn from(node: &graph::Node) -> Self {
         Self {
             handle: node.id.handle(),
+            short: node.short,
             id: node.id.clone(),
             kind: node.kind,
             title: node.title.clone(),
@@ -300,6 +329,9 @@ pub struct Connection {
     /// Handle of the connection.
     #[schema(value_type = ConnectionHandle)]
     pub handle: String,
+    /// Short name of the connection; taken wherever a connection of a known canvas is named.
+    #[serde(rename = "ref", default, skip_serializing_if = "Option::is_none")]
+    pub short: Option<ConnectionRef>,
     /// Plain id of the source node.
     pub from_node_id: NodeId,
     /// Plain id of the target node.
@@ -321,6 +353,7 @@ impl From<&graph::Connection> for Connection {
     fn from(connection: &graph::Connection) -> Self {
         Self {
             handle: connection.id.handle(),
+            short: connection.short,
             id: connection.id.clone(),
             from: connection.from.handle(),
             to: connection.to.handle(),
@@ -336,6 +369,7 @@ impl From<graph::Connection> for Connection {
     fn from(connection: graph::Connection) -> Self {
         Self {
             handle: connection.id.handle(),
+            short: connection.short,
             id: connection.id,
             from: connection.from.handle(),
             to: connection.to.handle(),

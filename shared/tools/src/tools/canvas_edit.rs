@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use client::Client;
 use client::answers::MutationResult;
+use domain::Violation;
 use domain::account::Scope;
 use domain::canvas::Changes;
 use domain::graph::Position;
 use domain::id::CanvasHandle;
 use domain::operation::{self, NewNode};
+use domain::refs::{ConnectionRef, NodeRef};
 use domain::review::{DryRun, Proposal, Severity};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
@@ -69,7 +71,7 @@ pub struct Output {
     revision: String,
     dry_run: bool,
     replayed: bool,
-    /// Handles or, in a dry run, provisional ids by clientId.
+    /// Refs or, in a dry run, provisional ids by clientId.
     created: BTreeMap<String, String>,
     changed_nodes: Vec<String>,
     deleted_nodes: Vec<String>,
@@ -91,6 +93,10 @@ impl Tool for CanvasEdit {
 
     async fn run(call: &Call, arguments: Arguments) -> Result<Answer<Output>> {
         let canvas = arguments.canvas.handle();
+        let refused = names_of_refs(&arguments);
+        if !refused.is_empty() {
+            return Err(Failure::invalid(refused));
+        }
         let operations: Vec<Value> = arguments.operations.iter().map(|it| json!(it)).collect();
         if arguments.dry_run == Some(true) {
             let read = dry_run(&call.client, &canvas, &operations).await?;
@@ -109,9 +115,9 @@ impl Tool for CanvasEdit {
         }
         match request.cast().await {
             Ok(answer) => {
-                let MutationResult { canvas, replayed, resolved_ids, changes } = answer.value()?;
+                let MutationResult { canvas, replayed, resolved_ids, refs, changes } = answer.value()?;
                 let output = Output::new(canvas.handle(), canvas.revision(), resolved_ids, changes);
-                Ok(Answer::new(Output { replayed, ..output }))
+                Ok(Answer::new(Output { replayed, ..output.by_refs(&refs) }))
             }
             Err(error) => {
                 let failure = stale::add_changes(Failure::from(error), call, &canvas, &arguments.revision).await;
@@ -141,6 +147,31 @@ impl Output {
             findings: None,
         }
     }
+}
+
+impl Output {
+    /// The same with refs in place of ids, where there are any.
+    fn by_refs(mut self, refs: &BTreeMap<String, String>) -> Self {
+        let ids = self.created.values_mut().chain(&mut self.changed_nodes).chain(&mut self.changed_connections);
+        for id in ids {
+            if let Some(name) = refs.get(id) {
+                id.clone_from(name);
+            }
+        }
+        self
+    }
+}
+
+/// The violations of `clientId`s of the form of a ref: within its batch, one would stand for another node than the ref does on the
+/// canvas.
+fn names_of_refs(arguments: &Arguments) -> Vec<Violation> {
+    let is_ref = |id: &str| id.parse::<NodeRef>().is_ok() || id.parse::<ConnectionRef>().is_ok();
+    let refused = arguments.operations.iter().enumerate().filter_map(|(index, operation)| {
+        let id = operation.rest.get("clientId")?.as_str().filter(|id| is_ref(id))?;
+        let message = format!("has the form of a ref, which names what is on the canvas: use new-{}", &id[1..]);
+        Some(Violation::new(format!("operations[{index}].clientId"), message))
+    });
+    refused.collect()
 }
 
 fn is_section(node: &NewNode) -> bool {

@@ -54,7 +54,7 @@ impl Tool for CanvasView {
     const NAME: &'static str = "canvas_view";
     const TITLE: &'static str = "See a canvas or image";
     const ABOUT: &'static str =
-        "See a canvas, a part of it, or an asset as an image. labels=true numbers the nodes and tells their handles.";
+        "See a canvas, a part of it, or an asset as an image. labels=true numbers the nodes: 12 is n12.";
     const HINTS: Hints = Hints::READ;
     const SCOPES: &'static [Scope] = &[Scope::CanvasRead];
     type Arguments = Arguments;
@@ -79,7 +79,7 @@ impl Tool for CanvasView {
                 let image = AnswerImage { data: STANDARD.encode(&read.body), media_type: output.media_type.clone() };
                 // A plain id is one of the caller's own.
                 let handle = match output.shows.trim_start_matches("canvas:") {
-                    id if !id.contains(':') => {
+                    id if !id.contains([':', '~']) => {
                         format!("canvas:{}:{id}", call.client.get_auth_status().await?.value()?.uid)
                     }
                     _ => output.shows.clone(),

@@ -59,18 +59,18 @@ WITH taken AS (
     ) AS moved ON true
 ), put_nodes AS (
     INSERT INTO nodes (canvas_key, made, ordinal, id, type, title, x, y, width, height, agent_owned, metadata, server,
-                       asset_owner, asset_id, active_job)
+                       asset_owner, asset_id, active_job, ref)
     OVERRIDING SYSTEM VALUE
     SELECT key, sequence + 1, coalesce(place, nextval('nodes_ordinal_seq')), id, type, title, x, y, width, height,
-           agent_owned, metadata::json, server::json, asset_owner, asset_id, active_job
+           agent_owned, metadata::json, server::json, asset_owner, asset_id, active_job, ref
     FROM (
         SELECT moved.key, moved.sequence, n.*, place
         FROM moved CROSS JOIN unnest((SELECT :nodes::text[]), (SELECT :types::text[]), (SELECT :titles::text[]), (SELECT :xs::float8[]),
                     (SELECT :ys::float8[]), (SELECT :widths::float8[]), (SELECT :heights::float8[]), (SELECT :owned::bool[]),
                     (SELECT :metadata::text[]), (SELECT :server::text[]), (SELECT :nulls::text[]), (SELECT :nulls::text[]),
-                    (SELECT :nulls::uuid[])) WITH ORDINALITY
+                    (SELECT :nulls::uuid[]), (SELECT :nulls::int[])) WITH ORDINALITY
              AS n (id, type, title, x, y, width, height, agent_owned, metadata, server, asset_owner, asset_id,
-                   active_job, position)
+                   active_job, ref, position)
         LEFT JOIN unnest(moved.node_ids, moved.node_ordinals) AS restored (id, place) USING (id)
         ORDER BY position
     ) AS n
@@ -80,14 +80,15 @@ WITH taken AS (
         asset_owner = excluded.asset_owner, asset_id = excluded.asset_id, active_job = excluded.active_job
     RETURNING id, made
 ), put_connections AS (
-    INSERT INTO connections (canvas_key, made, ordinal, id, from_node_id, to_node_id, purpose, role)
+    INSERT INTO connections (canvas_key, made, ordinal, id, from_node_id, to_node_id, purpose, role, ref)
     OVERRIDING SYSTEM VALUE
     SELECT key, sequence + 1, coalesce(place, nextval('connections_ordinal_seq')), id, from_node_id, to_node_id, purpose,
-           role
+           role, ref
     FROM (
         SELECT moved.key, moved.sequence, c.*, place
         FROM moved CROSS JOIN unnest((SELECT :none::text[]), (SELECT :none::text[]), (SELECT :none::text[]), (SELECT :none::text[]),
-                    (SELECT :none::text[])) WITH ORDINALITY AS c (id, from_node_id, to_node_id, purpose, role, position)
+                    (SELECT :none::text[]), (SELECT :none::int[])) WITH ORDINALITY
+             AS c (id, from_node_id, to_node_id, purpose, role, ref, position)
         LEFT JOIN unnest(moved.connection_ids, moved.connection_ordinals) AS restored (id, place) USING (id)
         ORDER BY position
     ) AS c
@@ -99,7 +100,9 @@ WITH taken AS (
            + coalesce(pg_column_size(:activity::jsonb), 0) AS bytes
 ), bumped AS (
     UPDATE canvases
-    SET revision = :key, sequence = canvases.sequence + 1, updated_at = clock_timestamp(), title = coalesce(NULL, title),
+    SET revision = :key, sequence = canvases.sequence + 1,
+        referenced = CASE WHEN referenced = canvases.sequence THEN canvases.sequence + 1 ELSE referenced END,
+        node_ref = greatest(node_ref, NULL), connection_ref = greatest(connection_ref, NULL), updated_at = clock_timestamp(), title = coalesce(NULL, title),
         node_count = canvases.node_count - coalesce(moved.node_count, 0)
                      + (SELECT count(*) FROM put_nodes WHERE made = canvases.sequence + 1)::int,
         connection_count = canvases.connection_count - coalesce(moved.connection_count, 0)

@@ -34,6 +34,7 @@ use crate::extract::canvas::require_writer;
 use crate::extract::header::single;
 use crate::extract::idempotency::{fingerprint_without_defaults, is_key};
 use crate::extract::json::{JsonBody, declared_length};
+use crate::extract::names;
 use crate::extract::query::{OwnerQuery, QueryReader};
 use crate::observe::Trace;
 use crate::openapi::Binary;
@@ -127,11 +128,11 @@ pub async fn upload(
     let canvas = match canvas {
         None => None,
         Some(canvas) => {
-            let handle = canvas.resolve(&caller.account);
             caller.require(&[Scope::CanvasRead, Scope::CanvasWrite])?;
-            let (_, role) = db::canvases::find(&mut *app.connection().await?, &caller.account, &handle)
-                .await?
-                .ok_or(Problem::NotFound("canvas"))?;
+            let conn = &mut *app.connection().await?;
+            let handle = names::resolve(conn, canvas, &caller.account).await?;
+            let (_, role) =
+                db::canvases::find(conn, &caller.account, &handle).await?.ok_or(Problem::NotFound("canvas"))?;
             require_writer(role)?;
             Some(handle)
         }

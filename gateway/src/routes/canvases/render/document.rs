@@ -63,7 +63,7 @@ pub async fn current(
     let _turn = admitted(&app.renders, &account_key(caller), 1).await?;
     let _room = app.documents.reserve(caller, record.graph_bytes).await?;
     let graph = load(app, caller, handle, view).await?;
-    let labels = view.labels.then(|| Labels::new(&graph.nodes, view.only_mapped));
+    let labels = view.labels.then(|| Labels::new(&graph.nodes));
     let style = Style { width: view.width, labels: labels.as_ref() };
     let drawing = Drawing::new(&graph.record.title, &graph.nodes, &graph.connections, style);
     let plan = Plan::new(&drawing, &graph);

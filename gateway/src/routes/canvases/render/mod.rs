@@ -79,10 +79,9 @@ pub async fn render(
     combine_violations(on.named(), query.finish())?;
     let (handle, record, _) = on.readable()?;
     let form = Form::accepted(&headers).ok_or_else(|| Problem::NotAcceptable("image/svg+xml and image/png".into()))?;
+    view.resolve_refs(&app, record.key).await?;
     // A document has no width of its own.
     view.width = view.width.filter(|_| form == Form::Png);
-    // Of an image, a number that the mapping lacks tells nothing; a document has the ids.
-    view.only_mapped = view.labels && form == Form::Png;
     let drawn = document::current(&app, &on.caller.account, handle, record, &view, trace).await?;
     let etag = drawn.complete.then(|| format!("W/\"{}-{}{}\"", drawn.revision, form.suffix(), view.tag()));
     if etag.as_ref().is_some_and(|etag| none_match(&headers, etag)) {

@@ -10,23 +10,25 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use utoipa::IntoParams;
 
+use crate::extract::names;
 use crate::extract::query::QueryReader;
 use crate::problem::{Problem, Result};
+use crate::state::App;
 
 /// The content of a render.
 #[derive(Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct RenderQuery {
-    /// Id or handle of a Section: draws it and its members. Excludes `nodes`.
+    /// Id, ref or handle of a Section: draws it and its members. Excludes `nodes`.
     #[param(value_type = Option<NodeReference>)]
     section: Option<NodeId>,
-    /// Ids or handles of up to 200 nodes, separated by commas: draws these.
+    /// Ids, refs or handles of up to 200 nodes, separated by commas: draws these.
     #[param(max_length = 37_200, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}(,(node:)?[A-Za-z0-9_-]{1,180}){0,199}$")]
     nodes: Option<String>,
     /// Width of the PNG in pixels; it is narrower if it would be higher than 2048. Ignored for SVG.
     #[param(minimum = 256, maximum = 2048)]
     width: Option<u32>,
-    /// `true` if the nodes carry numbers, in reading order. In a PNG, those that `X-Canvas-Labels` names.
+    /// `true` if the nodes carry the numbers of their refs.
     #[serde(default)]
     labels: bool,
 }
@@ -39,8 +41,6 @@ pub struct View {
     pub width: Option<u32>,
     /// `true` if the nodes are numbered.
     pub labels: bool,
-    /// `true` if only those nodes are numbered that the mapping names.
-    pub only_mapped: bool,
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -78,8 +78,21 @@ impl View {
             },
             width,
             labels,
-            only_mapped: false,
         }
+    }
+
+    /// Replaces the refs of nodes by ids.
+    pub async fn resolve_refs(&mut self, app: &App, canvas_key: i64) -> Result<()> {
+        match &mut self.part {
+            Part::Whole => {}
+            Part::Section(section) => names::resolve_nodes(app, canvas_key, std::slice::from_mut(section)).await?,
+            Part::Nodes(wanted) => {
+                let mut nodes: Vec<NodeId> = std::mem::take(wanted).into_iter().collect();
+                names::resolve_nodes(app, canvas_key, &mut nodes).await?;
+                wanted.extend(nodes);
+            }
+        }
+        Ok(())
     }
 
     /// Distinguishes this view of a revision from all others; empty for the default.
@@ -87,13 +100,13 @@ impl View {
         if *self == Self::default() {
             return String::new();
         }
-        let Self { part, width, labels, only_mapped } = self;
+        let Self { part, width, labels } = self;
         let (kind, ids) = match part {
             Part::Whole => ("canvas", String::new()),
             Part::Section(id) => ("section", id.to_string()),
             Part::Nodes(ids) => ("nodes", ids.iter().map(NodeId::as_str).collect::<Vec<_>>().join(",")),
         };
-        let digest = Sha256::digest(format!("{kind} {ids} {} {labels} {only_mapped}", width.unwrap_or_default()));
+        let digest = Sha256::digest(format!("{kind} {ids} {} {labels}", width.unwrap_or_default()));
         let short = digest.iter().take(8).map(|byte| format!("{byte:02x}"));
         format!("-{}", short.collect::<String>())
     }

@@ -44,6 +44,7 @@ struct World {
 fn node(kind: NodeType) -> Node {
     Node {
         id: NodeId::generate(),
+        short: None,
         kind,
         title: "output".into(),
         position: Position { x: 0.0, y: 0.0 },

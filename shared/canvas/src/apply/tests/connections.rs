@@ -1,5 +1,7 @@
 //! Connections.
 
+use domain::refs::ConnectionRef;
+
 use super::*;
 
 #[test]
@@ -16,6 +18,7 @@ fn a_connection_defaults_to_flow_and_is_named_by_its_client_id() {
     .expect("applied");
     let expected = Connection {
         id: cid(&applied.resolved_ids["c"]),
+        short: Some(ConnectionRef::new(1)),
         from: id("a"),
         to: id(&applied.resolved_ids["b"]),
         purpose: Purpose::Reference,

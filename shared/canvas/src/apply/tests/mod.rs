@@ -4,6 +4,7 @@ mod connections;
 mod layout;
 mod nodes;
 mod placed;
+mod refs;
 mod sections;
 mod whole;
 

@@ -154,6 +154,7 @@ fn a_duplicate_has_title_size_metadata_and_asset_but_no_job_provenance_or_connec
     let copy = graph.node(&id(&applied.resolved_ids["x"])).expect("the copy");
     let expected = Node {
         id: copy.id.clone(),
+        short: copy.short,
         position: domain::graph::Position { x: 9.0, y: 8.0 },
         agent_owned: true,
         server: Default::default(),

@@ -15,6 +15,7 @@ use domain::canvas::{ActivityType, Actor, CanvasRecord};
 use domain::graph::{Connection, GraphWrites, Node};
 use domain::id::NodeId;
 use domain::limits::{CHANGES_KEPT, DELETED_BYTES_MAX};
+use domain::refs::{ConnectionRef, NodeRef};
 use sqlx::PgConnection;
 use sqlx::types::Json;
 use tracing::instrument;
@@ -129,7 +130,8 @@ async fn execute(
     let connections = ConnectionColumns::new(&writes.connections);
     let (sections, members): (Vec<String>, Vec<String>) =
         writes.freed.iter().map(|(section, member)| (section.to_string(), member.to_string())).unzip();
-    // A row that exists keeps `made`, the change that created it. Sub-selects let the plan be reused (see `accounts::authenticate`).
+    // A row that exists keeps `made`, the change that created it, and its ref. The counters follow the refs of new rows, which are
+    // higher than all before them. `referenced` follows a write of a canvas whose rows all have refs, and stays behind otherwise. Sub-selects let the plan be reused (see `accounts::authenticate`).
     // Where nothing is deleted or restored, its rows are not looked for, whatever index the plan has for that.
     // A deletion is kept as long as what its change and all later ones deleted is within the limit, so it costs only what it
     // deletes.
@@ -159,18 +161,18 @@ async fn execute(
                ) AS moved ON true
            ), put_nodes AS (
                INSERT INTO nodes (canvas_key, made, ordinal, id, type, title, x, y, width, height, agent_owned, metadata, server,
-                                  asset_owner, asset_id, active_job)
+                                  asset_owner, asset_id, active_job, ref)
                OVERRIDING SYSTEM VALUE
                SELECT key, sequence + 1, coalesce(place, nextval('nodes_ordinal_seq')), id, type, title, x, y, width, height,
-                      agent_owned, metadata::json, server::json, asset_owner, asset_id, active_job
+                      agent_owned, metadata::json, server::json, asset_owner, asset_id, active_job, ref
                FROM (
                    SELECT moved.key, moved.sequence, n.*, place
                    FROM moved CROSS JOIN unnest((SELECT $7::text[]), (SELECT $8::text[]), (SELECT $9::text[]), (SELECT $10::float8[]),
                                (SELECT $11::float8[]), (SELECT $12::float8[]), (SELECT $13::float8[]), (SELECT $14::bool[]),
                                (SELECT $15::text[]), (SELECT $16::text[]), (SELECT $17::text[]), (SELECT $18::text[]),
-                               (SELECT $19::uuid[])) WITH ORDINALITY
+                               (SELECT $19::uuid[]), (SELECT $41::int[])) WITH ORDINALITY
                         AS n (id, type, title, x, y, width, height, agent_owned, metadata, server, asset_owner, asset_id,
-                              active_job, position)
+                              active_job, ref, position)
                    LEFT JOIN unnest(moved.node_ids, moved.node_ordinals) AS restored (id, place) USING (id)
                    ORDER BY position
                ) AS n
@@ -180,14 +182,15 @@ async fn execute(
                    asset_owner = excluded.asset_owner, asset_id = excluded.asset_id, active_job = excluded.active_job
                RETURNING id, made
            ), put_connections AS (
-               INSERT INTO connections (canvas_key, made, ordinal, id, from_node_id, to_node_id, purpose, role)
+               INSERT INTO connections (canvas_key, made, ordinal, id, from_node_id, to_node_id, purpose, role, ref)
                OVERRIDING SYSTEM VALUE
                SELECT key, sequence + 1, coalesce(place, nextval('connections_ordinal_seq')), id, from_node_id, to_node_id, purpose,
-                      role
+                      role, ref
                FROM (
                    SELECT moved.key, moved.sequence, c.*, place
                    FROM moved CROSS JOIN unnest((SELECT $20::text[]), (SELECT $21::text[]), (SELECT $22::text[]), (SELECT $23::text[]),
-                               (SELECT $24::text[])) WITH ORDINALITY AS c (id, from_node_id, to_node_id, purpose, role, position)
+                               (SELECT $24::text[]), (SELECT $42::int[])) WITH ORDINALITY
+                        AS c (id, from_node_id, to_node_id, purpose, role, ref, position)
                    LEFT JOIN unnest(moved.connection_ids, moved.connection_ordinals) AS restored (id, place) USING (id)
                    ORDER BY position
                ) AS c
@@ -199,7 +202,9 @@ async fn execute(
                       + coalesce(pg_column_size($35::jsonb), 0) AS bytes
            ), bumped AS (
                UPDATE canvases
-               SET revision = $31, sequence = canvases.sequence + 1, updated_at = clock_timestamp(), title = coalesce($32, title),
+               SET revision = $31, sequence = canvases.sequence + 1,
+                   referenced = CASE WHEN referenced = canvases.sequence THEN canvases.sequence + 1 ELSE referenced END,
+                   node_ref = greatest(node_ref, $43), connection_ref = greatest(connection_ref, $44), updated_at = clock_timestamp(), title = coalesce($32, title),
                    node_count = canvases.node_count - coalesce(moved.node_count, 0)
                                 + (SELECT count(*) FROM put_nodes WHERE made = canvases.sequence + 1)::int,
                    connection_count = canvases.connection_count - coalesce(moved.connection_count, 0)
@@ -223,7 +228,8 @@ async fn execute(
            )
            SELECT coalesce(key, (SELECT 'the canvas is no longer at revision ' || $6)::bigint) AS "key!",
                   owner_uid AS "owner_uid!", id AS "id!", canvas_type, title AS "title!", revision AS "revision!",
-                  sequence AS "sequence!", node_count AS "node_count!", connection_count AS "connection_count!",
+                  sequence AS "sequence!", slug, node_ref AS "node_ref!", connection_ref AS "connection_ref!",
+                  referenced AS "referenced!", node_count AS "node_count!", connection_count AS "connection_count!",
                   graph_bytes AS "graph_bytes!", created_at AS "created_at!", updated_at AS "updated_at!", NULL AS role
            FROM taken FULL JOIN bumped ON true"#,
         key.map(|key| key.account.as_str()),
@@ -266,6 +272,10 @@ async fn execute(
         TRIM_EVERY,
         DELETED_BYTES_MAX,
         needs_room,
+        &nodes.shorts as &[Option<i32>],
+        &connections.shorts as &[Option<i32>],
+        nodes.shorts.iter().flatten().max(),
+        connections.shorts.iter().flatten().max(),
     )
     .fetch_optional(conn)
     .await?;
@@ -291,6 +301,7 @@ struct NodeColumns {
     asset_owners: Vec<Option<String>>,
     asset_ids: Vec<Option<String>>,
     active_jobs: Vec<Option<Uuid>>,
+    shorts: Vec<Option<i32>>,
 }
 
 impl NodeColumns {
@@ -312,6 +323,7 @@ impl NodeColumns {
             asset_owners: column(nodes, |node| node.asset.as_ref().map(|asset| asset.owner.to_string())),
             asset_ids: column(nodes, |node| node.asset.as_ref().map(|asset| asset.id.to_string())),
             active_jobs: column(nodes, |node| node.active_job),
+            shorts: column(nodes, |node| node.short.map(NodeRef::number)),
         }
     }
 }
@@ -323,6 +335,7 @@ struct ConnectionColumns {
     to: Vec<String>,
     purposes: Vec<String>,
     roles: Vec<Option<String>>,
+    shorts: Vec<Option<i32>>,
 }
 
 impl ConnectionColumns {
@@ -336,6 +349,7 @@ impl ConnectionColumns {
             to: column(connections, |connection| connection.to.to_string()),
             purposes: column(connections, |connection| connection.purpose.to_string()),
             roles: column(connections, |connection| connection.role.map(|role| role.to_string())),
+            shorts: column(connections, |connection| connection.short.map(ConnectionRef::number)),
         }
     }
 }

@@ -19,6 +19,7 @@ fn id(text: &str) -> NodeId {
 fn node(text: &str) -> Node {
     Node {
         id: id(text),
+        short: None,
         kind: NodeType::Sticky,
         title: text.into(),
         position: Position { x: 1.5, y: -2.0 },
@@ -33,7 +34,14 @@ fn node(text: &str) -> Node {
 }
 
 fn connection(text: &str, purpose: Purpose) -> Connection {
-    Connection { id: ConnectionId::from_stored(text.into()), from: id("a"), to: id("b"), purpose, role: None }
+    Connection {
+        id: ConnectionId::from_stored(text.into()),
+        short: None,
+        from: id("a"),
+        to: id("b"),
+        purpose,
+        role: None,
+    }
 }
 
 /// Canvas 1 with the nodes `a`, `b` and `c` and the connection `k`, at revision `r1`.
@@ -249,7 +257,7 @@ impl Batch {
 
 /// All rows that a write changes, without times and random ids.
 async fn rows(database: &TestDatabase) -> Vec<String> {
-    let rows = "SELECT (to_jsonb(t) - '{created_at,updated_at,at,activity,ordinal}'::text[])::text || coalesce(activity, '')
+    let rows = "SELECT (to_jsonb(t) - '{created_at,updated_at,at,activity,ordinal,slug}'::text[])::text || coalesce(activity, '')
                 FROM (SELECT 1 AS part, to_jsonb(n) AS t, ordinal AS place, NULL AS activity FROM nodes n
                       UNION ALL SELECT 2, to_jsonb(c), ordinal, NULL FROM connections c
                       UNION ALL SELECT 3, to_jsonb(v), key, NULL FROM canvases v
