@@ -403,13 +403,24 @@ async fn an_outline_has_at_most_64_kibibytes() {
     assert!(outline.len() <= 65_536 && outline.len() > 60_000, "{}", outline.len());
     let cursor = reply.header("x-next-cursor").expect("there is more").to_owned();
     assert_eq!(outline.lines().last(), Some(&*format!("... more: cursor={cursor}")));
-    let rest = user.get(&format!("/canvases/{id}/outline?cursor={cursor}")).await.expect(200);
-    assert_eq!(rest.header("x-next-cursor"), None);
-    let rest = String::from_utf8(rest.body.to_vec()).expect("UTF-8");
-    assert!(rest.lines().next().is_some_and(|head| head.ends_with(" (continued)")), "{rest}");
-    let nodes = |page: &str| page.lines().filter(|line| line.starts_with("  n")).map(str::to_owned).collect::<Vec<_>>();
-    let refs: Vec<String> = [nodes(&outline), nodes(&rest)]
-        .concat()
+    let mut pages = vec![outline];
+    let mut next = Some(cursor);
+    while let Some(cursor) = next {
+        let page = user.get(&format!("/canvases/{id}/outline?cursor={cursor}")).await.expect(200);
+        next = page.header("x-next-cursor").map(str::to_owned);
+        let page = String::from_utf8(page.body.to_vec()).expect("UTF-8");
+        assert!(
+            page.len() <= 65_536 && page.lines().next().is_some_and(|head| head.ends_with(" (continued)")),
+            "{page}"
+        );
+        pages.push(page);
+    }
+    let nodes =
+        |page: &String| page.lines().filter(|line| line.starts_with("  n")).map(str::to_owned).collect::<Vec<_>>();
+    let refs: Vec<String> = pages
+        .iter()
+        .flat_map(nodes)
+        .collect::<Vec<_>>()
         .iter()
         .map(|line| line[2..].split(' ').next().unwrap_or_default().to_owned())
         .collect();

@@ -8,6 +8,7 @@ use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use bytes::Bytes;
+use domain::id::is_slug;
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
@@ -38,18 +39,8 @@ const HEADERS: [(HeaderName, HeaderValue); 6] = [
 ];
 
 /// The paths of the application. It reads the path itself, so they all serve the same page.
-const PAGES: [&str; 10] = [
-    "/",
-    "/signin",
-    "/c/{slug}",
-    "/c/{owner}/{id}",
-    "/runs",
-    "/elements",
-    "/recipes",
-    "/assets",
-    "/settings",
-    "/settings/{*page}",
-];
+const PAGES: [&str; 9] =
+    ["/", "/signin", "/c/{owner}/{id}", "/runs", "/elements", "/recipes", "/assets", "/settings", "/settings/{*page}"];
 
 /// The built application; empty when it was not built.
 #[derive(RustEmbed)]
@@ -60,7 +51,11 @@ struct Files;
 /// The routes of the application's pages and files.
 pub fn router() -> Router<App> {
     let pages = PAGES.iter().fold(Router::new(), |router, path| router.route(path, get(page)));
-    pages.route("/static/{*path}", get(file))
+    pages.route("/c/{slug}", get(page_of_slug)).route("/static/{*path}", get(file))
+}
+
+async fn page_of_slug(method: Method, uri: Uri, Path(slug): Path<String>, headers: HeaderMap) -> Response {
+    if is_slug(&slug) { page(headers).await } else { unknown(method, uri, headers).await }
 }
 
 async fn page(headers: HeaderMap) -> Response {

@@ -266,10 +266,15 @@ mod tests {
         let document = documented().1;
         let schemas = &document["components"]["schemas"];
         let mut found = HashSet::new();
-        for (name, schema) in schemas.as_object().expect("schemas") {
-            let members = |schema: &Value| schema["properties"].as_object().cloned().unwrap_or_default();
+        // Those of objects within an object are its own.
+        fn members(schema: &Value) -> Vec<(String, Value)> {
             let forms = schema["oneOf"].as_array().into_iter().flatten().chain([schema]);
-            for (key, member) in forms.flat_map(members) {
+            let all = forms.flat_map(|form| form["properties"].as_object().cloned().unwrap_or_default());
+            let (objects, others): (Vec<_>, Vec<_>) = all.partition(|(_, member)| member.get("properties").is_some());
+            others.into_iter().chain(objects.iter().flat_map(|(_, object)| members(object))).collect()
+        }
+        for (name, schema) in schemas.as_object().expect("schemas") {
+            for (key, member) in members(schema) {
                 let text = member.to_string();
                 let names = |kind: &str| text.contains(&format!("#/components/schemas/{kind}\""));
                 if names("NodeReference") {

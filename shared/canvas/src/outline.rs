@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use domain::canvas::CanvasRecord;
+use domain::canvas::{CanvasRecord, OutlineText};
 use domain::graph::{Connection, Node, NodeType, Purpose};
 use domain::id::NodeId;
 use domain::refs::{ConnectionRef, NodeRef};
@@ -36,7 +36,7 @@ pub struct View<'a> {
     /// `true` if connections are named.
     pub connections: bool,
     /// How much of the texts is shown.
-    pub texts: Texts,
+    pub texts: OutlineText,
     /// Only the nodes that match, without connections.
     pub query: Option<Query>,
     /// Only this Section and its members.
@@ -52,24 +52,13 @@ impl Default for View<'_> {
         Self {
             ids: true,
             connections: false,
-            texts: Texts::Short,
+            texts: OutlineText::Short,
             query: None,
             section: None,
             bytes_max: OUTLINE_MAX,
             after: None,
         }
     }
-}
-
-/// How much of the texts of nodes is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Texts {
-    /// Their beginnings.
-    Short,
-    /// All.
-    Full,
-    /// Nothing.
-    None,
 }
 
 /// Words that title, text, prompt and tags of a node contain, whatever their case and accents.
@@ -250,7 +239,7 @@ fn name(node: &Node) -> String {
 #[derive(Clone, Copy)]
 struct Detail {
     ids: bool,
-    texts: Texts,
+    texts: OutlineText,
     title_max: usize,
 }
 
@@ -306,8 +295,8 @@ impl Lines<'_> {
     fn node(&mut self, item: &Item<'_>) -> bool {
         let wanted = Detail { ids: self.view.ids, texts: self.view.texts, title_max: usize::MAX };
         let cut = [
-            Detail { texts: Texts::Short, ..wanted },
-            Detail { ids: false, texts: Texts::None, title_max: TITLE_EXCERPT },
+            Detail { texts: OutlineText::Short, ..wanted },
+            Detail { ids: false, texts: OutlineText::None, title_max: TITLE_EXCERPT },
         ];
         let attempts = if self.is_empty { [&[wanted][..], &cut].concat() } else { vec![wanted] };
         let is_shown = attempts.into_iter().any(|detail| self.push(item.depth, &self.described(item.node, detail)));
@@ -342,9 +331,9 @@ impl Lines<'_> {
             let _ = write!(line, " {status} (delete, or run again)");
         }
         let (text_max, alt_max) = match texts {
-            Texts::Short => (EXCERPT, ALT_EXCERPT),
-            Texts::Full => (usize::MAX, usize::MAX),
-            Texts::None => return line,
+            OutlineText::Short => (EXCERPT, ALT_EXCERPT),
+            OutlineText::Full => (usize::MAX, usize::MAX),
+            OutlineText::None => return line,
         };
         if let Some(content) = node.content().filter(|content| !content.is_empty()) {
             let _ = write!(line, ": {}", excerpt(content, text_max));
@@ -512,14 +501,14 @@ mod tests {
         let graph = board("", vec![node, note], vec![]);
         let lines = |texts| outline(&record(), &graph, &View { texts, ..View::default() }).text;
         let (text, alt) = ("x".repeat(EXCERPT), "y".repeat(ALT_EXCERPT));
-        let short = lines(Texts::Short);
+        let short = lines(OutlineText::Short);
         assert!(
             short.contains(&format!(": \"{text}\"...\n")) && short.contains(&format!(" alt \"{alt}\"...\n")),
             "{short}"
         );
-        let full = lines(Texts::Full);
+        let full = lines(OutlineText::Full);
         assert!(full.contains(&format!(": \"{text}x\"\n")) && full.contains(&format!(" alt \"{alt}y\"\n")), "{full}");
-        let none = lines(Texts::None);
+        let none = lines(OutlineText::None);
         assert!(none.contains(" shows p\n") && none.ends_with(" 320x160\n"), "{none}");
     }
 
@@ -600,7 +589,7 @@ mod tests {
             .map(|at| connection(&format!("k{at}"), "node-3", &format!("node-{}", at % 60), Purpose::ALL[at / 60]))
             .collect();
         let graph = board("Board", nodes, connections);
-        for texts in [Texts::Short, Texts::None] {
+        for texts in [OutlineText::Short, OutlineText::None] {
             for connections in [true, false] {
                 let whole = View { texts, connections, ..View::default() };
                 let [all] = &pages(&graph, &whole)[..] else { panic!("one page") };
@@ -640,7 +629,7 @@ mod tests {
         node.metadata.content = Some("\u{1}".repeat(24_000));
         node.title = "\u{1}".repeat(160);
         let graph = board(&"\u{1}".repeat(160), vec![node], vec![]);
-        let page = outline(&record(), &graph, &View { texts: Texts::Full, bytes_max: 1024, ..View::default() });
+        let page = outline(&record(), &graph, &View { texts: OutlineText::Full, bytes_max: 1024, ..View::default() });
         assert_eq!(page.next, None);
         assert!(page.text.lines().nth(1).is_some_and(|line| line.starts_with("  n1 text ")), "{}", page.text);
         assert!(page.text.len() + LAST_LINE <= 1024);

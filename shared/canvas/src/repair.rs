@@ -53,7 +53,8 @@ pub fn repair(graph: Graph, assets: &StoredAssets) -> Repaired {
     }
     let Repair { mut graph, operations, .. } = repair;
     let slots = held(&graph, assets).into_iter().filter(|finding| finding.code == FindingCode::EmptySlot);
-    let deletions: Vec<NodeId> = slots.filter_map(|finding| id_of(finding.node_handles.first()?)).collect();
+    let deletions: Vec<NodeId> =
+        slots.filter_map(|finding| NodeId::parse(finding.node_handles.first()?).ok()).collect();
     for ids in deletions.chunks(OPERATIONS_MAX) {
         let delete = |id: &NodeId| Operation::NodeDelete { node_id: id.to_string() };
         if let Ok(batch) = Batch::new(ids.iter().map(delete).collect()) {
@@ -68,10 +69,6 @@ pub fn repair(graph: Graph, assets: &StoredAssets) -> Repaired {
 fn held(graph: &Graph, assets: &StoredAssets) -> Vec<Finding> {
     let found = findings::find(graph, &Touched::default(), assets).findings;
     found.into_iter().filter(|finding| finding.holds_claim).collect()
-}
-
-fn id_of(handle: &str) -> Option<NodeId> {
-    Some(NodeId::from_stored(handle.strip_prefix("node:")?.to_owned()))
 }
 
 struct Repair {
@@ -221,7 +218,7 @@ impl Repair {
     }
 
     fn slot_of(&self, handle: &str) -> Option<usize> {
-        self.graph.nodes.find(&id_of(handle)?)
+        self.graph.nodes.find(&NodeId::parse(handle).ok()?)
     }
 
     fn node(&self, slot: usize) -> &Node {

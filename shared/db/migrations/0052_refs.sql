@@ -32,19 +32,19 @@ ALTER TABLE canvases ALTER COLUMN slug SET DEFAULT new_slug();
 
 -- The next `wanted` numbers of refs that are no ids of the canvas. Its caller has locked the canvas.
 CREATE FUNCTION next_node_refs(canvas bigint, wanted bigint) RETURNS SETOF integer LANGUAGE sql STABLE ROWS 1 AS $$
+    WITH taken AS MATERIALIZED (SELECT id FROM nodes WHERE canvas_key = canvas AND id ~ '^n[1-9][0-9]*$')
     SELECT number
     FROM canvases c,
-         generate_series(c.node_ref + 1, c.node_ref + wanted::integer
-             + (SELECT count(*) FROM nodes WHERE canvas_key = canvas AND id ~ '^n[1-9][0-9]*$')::integer) AS number
-    WHERE c.key = canvas AND NOT EXISTS (SELECT FROM nodes WHERE canvas_key = canvas AND id = 'n' || number)
+         generate_series(c.node_ref + 1, c.node_ref + wanted::integer + (SELECT count(*) FROM taken)::integer) AS number
+    WHERE c.key = canvas AND 'n' || number NOT IN (SELECT id FROM taken)
     ORDER BY number LIMIT wanted
 $$;
 CREATE FUNCTION next_connection_refs(canvas bigint, wanted bigint) RETURNS SETOF integer LANGUAGE sql STABLE ROWS 1 AS $$
+    WITH taken AS MATERIALIZED (SELECT id FROM connections WHERE canvas_key = canvas AND id ~ '^c[1-9][0-9]*$')
     SELECT number
     FROM canvases c,
-         generate_series(c.connection_ref + 1, c.connection_ref + wanted::integer
-             + (SELECT count(*) FROM connections WHERE canvas_key = canvas AND id ~ '^c[1-9][0-9]*$')::integer) AS number
-    WHERE c.key = canvas AND NOT EXISTS (SELECT FROM connections WHERE canvas_key = canvas AND id = 'c' || number)
+         generate_series(c.connection_ref + 1, c.connection_ref + wanted::integer + (SELECT count(*) FROM taken)::integer) AS number
+    WHERE c.key = canvas AND 'c' || number NOT IN (SELECT id FROM taken)
     ORDER BY number LIMIT wanted
 $$;
 
@@ -53,26 +53,22 @@ $$;
 CREATE FUNCTION ensure_refs(canvas bigint, OUT slug text, OUT node_ref integer, OUT connection_ref integer)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
+DECLARE
+    missing text[];
 BEGIN
     PERFORM FROM canvases WHERE key = canvas FOR UPDATE;
-    WITH missing AS MATERIALIZED (
-        SELECT id, row_number() OVER (ORDER BY ordinal) AS place FROM nodes WHERE canvas_key = canvas AND ref IS NULL
-    ), numbers AS MATERIALIZED (
-        SELECT number, row_number() OVER (ORDER BY number) AS place
-        FROM next_node_refs(canvas, (SELECT count(*) FROM missing)) AS number
-    ), given AS (
-        UPDATE nodes n SET ref = number FROM missing JOIN numbers USING (place)
-        WHERE n.canvas_key = canvas AND n.id = missing.id RETURNING n.ref
+    missing := ARRAY(SELECT id FROM nodes WHERE canvas_key = canvas AND ref IS NULL ORDER BY ordinal);
+    WITH given AS (
+        UPDATE nodes n SET ref = number
+        FROM unnest(missing, ARRAY(SELECT next_node_refs(canvas, cardinality(missing)))) AS named (id, number)
+        WHERE n.canvas_key = canvas AND n.id = named.id RETURNING n.ref
     )
     UPDATE canvases c SET node_ref = greatest(c.node_ref, (SELECT max(ref) FROM given)) WHERE c.key = canvas;
-    WITH missing AS MATERIALIZED (
-        SELECT id, row_number() OVER (ORDER BY ordinal) AS place FROM connections WHERE canvas_key = canvas AND ref IS NULL
-    ), numbers AS MATERIALIZED (
-        SELECT number, row_number() OVER (ORDER BY number) AS place
-        FROM next_connection_refs(canvas, (SELECT count(*) FROM missing)) AS number
-    ), given AS (
-        UPDATE connections n SET ref = number FROM missing JOIN numbers USING (place)
-        WHERE n.canvas_key = canvas AND n.id = missing.id RETURNING n.ref
+    missing := ARRAY(SELECT id FROM connections WHERE canvas_key = canvas AND ref IS NULL ORDER BY ordinal);
+    WITH given AS (
+        UPDATE connections n SET ref = number
+        FROM unnest(missing, ARRAY(SELECT next_connection_refs(canvas, cardinality(missing)))) AS named (id, number)
+        WHERE n.canvas_key = canvas AND n.id = named.id RETURNING n.ref
     )
     UPDATE canvases c
     SET connection_ref = greatest(c.connection_ref, (SELECT max(ref) FROM given)), slug = coalesce(c.slug, new_slug()),

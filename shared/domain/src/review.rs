@@ -12,6 +12,7 @@ use crate::graph::named;
 use crate::id::{AssetHandle, ConnectionHandle, NodeHandle, NodeId, OutputHandle};
 use crate::known::Name;
 use crate::operation::Operation;
+use crate::refs::{ConnectionRef, NodeRef};
 
 named! {
     /// Code of a finding; stable.
@@ -135,6 +136,14 @@ pub struct Finding {
     /// Handles of the connections concerned.
     #[schema(value_type = Vec<ConnectionHandle>)]
     pub connection_handles: Vec<String>,
+    /// Refs of those of the nodes that are on the canvas.
+    #[serde(default)]
+    #[schema(required)]
+    pub node_refs: Vec<NodeRef>,
+    /// Refs of those of the connections that are on the canvas.
+    #[serde(default)]
+    #[schema(required)]
+    pub connection_refs: Vec<ConnectionRef>,
 }
 
 impl Finding {

@@ -120,7 +120,7 @@ async fn a_canvas_is_made_read_edited_and_reviewed() {
     let created = &edited["created"];
     let named = json!({"type": "node.create", "clientId": "n1", "node": {"type": "text"}});
     let named = json!({"canvas": canvas, "revision": edited["revision"], "operations": [named]});
-    let refused = tools.call("canvas_edit", named).await.fails("input_validation_error");
+    let refused = tools.0.call("canvas_edit", named).await.fails("input_validation_error");
     let field = &refused["error"]["fields"][0];
     assert_eq!(field["field"], "operations[0].clientId");
     assert!(field["message"].as_str().is_some_and(|message| message.ends_with("use new-1")), "{refused}");

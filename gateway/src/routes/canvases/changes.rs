@@ -4,13 +4,13 @@
 use std::time::Duration;
 
 use axum::extract::{OriginalUri, State};
-use domain::canvas::CanvasChanges;
+use domain::canvas::{CanvasChanges, ChangesInclude};
 use domain::id::{AccountUid, CanvasHandle, CanvasReference};
 use domain::limits::CHANGES_GRAPH_MAX;
 use http::HeaderMap;
 use serde::Deserialize;
 use tokio::time::{Instant, timeout_at};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 use crate::extract::caller::ReadCanvas;
 use crate::extract::canvas::CanvasAccess;
@@ -31,17 +31,7 @@ pub struct ChangesQuery {
     since: String,
     /// `graph`: return the changed nodes and connections in full; `authors`: return who changed the nodes.
     #[param(inline)]
-    include: Option<Included>,
-}
-
-/// What is returned besides the ids.
-#[derive(Clone, Copy, Deserialize, PartialEq, Eq, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Included {
-    Graph,
-    Authors,
-    #[serde(rename = "graph,authors")]
-    Both,
+    include: Option<ChangesInclude>,
 }
 
 /// Read what changed since a revision, or wait for a change
@@ -73,7 +63,7 @@ pub async fn changes(
     combine_violations(on.named(), query.finish())?;
     let ChangesQuery { since, include } =
         asked.ok_or_else(|| Problem::internal("a query was refused without a violation"))?;
-    let with_graph = matches!(include, Some(Included::Graph | Included::Both));
+    let with_graph = matches!(include, Some(ChangesInclude::Graph | ChangesInclude::GraphAndAuthors));
     let (handle, admitted, _) = on.readable()?;
     let account = &on.caller.account;
     let wait = preferred_wait(&headers);
@@ -120,10 +110,10 @@ async fn read(
     account: &AccountUid,
     handle: &CanvasHandle,
     since: String,
-    include: Option<Included>,
+    include: Option<ChangesInclude>,
 ) -> Result<CanvasChanges> {
-    let with_graph = matches!(include, Some(Included::Graph | Included::Both));
-    let with_authors = matches!(include, Some(Included::Authors | Included::Both));
+    let with_graph = matches!(include, Some(ChangesInclude::Graph | ChangesInclude::GraphAndAuthors));
+    let with_authors = matches!(include, Some(ChangesInclude::Authors | ChangesInclude::GraphAndAuthors));
     let mut snapshot = db::pool::snapshot(&app.pool).await?;
     let (record, _) = db::canvases::find(&mut snapshot, account, handle).await?.ok_or(Problem::NotFound("canvas"))?;
     let found = db::canvases::changes_since(&mut snapshot, record.key, &since).await?.filter(|found| {

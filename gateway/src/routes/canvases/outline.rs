@@ -4,12 +4,13 @@ use std::slice;
 
 use axum::extract::{OriginalUri, State};
 use axum::response::{IntoResponse, Response};
-use canvas::outline::{OUTLINE_MAX, Page, Position, Query, Texts, View};
+use canvas::outline::{OUTLINE_MAX, Page, Position, Query, View};
+use domain::canvas::{OutlineIds, OutlineText};
 use domain::id::{CanvasReference, NodeId, NodeReference};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue};
 use serde::Deserialize;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 use crate::extract::caller::ReadCanvas;
 use crate::extract::canvas::CanvasAccess;
@@ -33,10 +34,10 @@ pub struct OutlineQuery {
     connections: bool,
     /// `refs` leaves out the plain ids of nodes, connections and assets. Default: `full`.
     #[param(inline)]
-    ids: Option<Ids>,
+    ids: Option<OutlineIds>,
     /// `full` shows texts whole, `none` shows none. Default: `short`, their beginnings.
     #[param(inline)]
-    text: Option<Text>,
+    text: Option<OutlineText>,
     /// Only nodes whose title, text, prompt or tags contain every word, whatever its case and accents.
     #[param(max_length = 200)]
     query: Option<String>,
@@ -48,23 +49,6 @@ pub struct OutlineQuery {
     max_bytes: Option<u32>,
     /// `X-Next-Cursor` of the previous page.
     cursor: Option<String>,
-}
-
-/// Names in an outline.
-#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Ids {
-    Full,
-    Refs,
-}
-
-/// Texts in an outline.
-#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Text {
-    Short,
-    Full,
-    None,
 }
 
 /// Read a canvas as an outline
@@ -114,13 +98,9 @@ pub async fn outline(State(app): State<App>, on: CanvasAccess<ReadCanvas>, Origi
         return Err(Problem::unprocessable("section", "names no Section of the canvas"));
     }
     let view = View {
-        ids: !matches!(wanted.ids, Some(Ids::Refs)),
+        ids: !matches!(wanted.ids, Some(OutlineIds::Refs)),
         connections: wanted.connections,
-        texts: match wanted.text {
-            None | Some(Text::Short) => Texts::Short,
-            Some(Text::Full) => Texts::Full,
-            Some(Text::None) => Texts::None,
-        },
+        texts: wanted.text.unwrap_or(OutlineText::Short),
         query: words,
         section: section.as_ref(),
         bytes_max: wanted.max_bytes.map_or(OUTLINE_MAX, |bytes| bytes as usize),

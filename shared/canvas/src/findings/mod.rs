@@ -19,6 +19,7 @@ mod touch;
 use std::ops::ControlFlow;
 
 use domain::graph::Node;
+use domain::id::{ConnectionId, NodeId};
 use domain::limits::FINDINGS_MAX;
 use domain::review::{Finding, FindingCode, Ownership, Severity, StoredAssets};
 
@@ -126,6 +127,13 @@ pub(crate) fn find(graph: &Graph, touched: &Touched, assets: &StoredAssets) -> F
     let mut found = Found::default();
     // A full list is not an error: the findings so far are valid.
     let _ = search.run(drafts, &mut found);
+    for finding in &mut found.findings {
+        let nodes = finding.node_handles.iter().filter_map(|handle| graph.node(&NodeId::parse(handle).ok()?));
+        finding.node_refs = nodes.filter_map(|node| node.short).collect();
+        let connections = finding.connection_handles.iter();
+        let connections = connections.filter_map(|handle| graph.connection(&ConnectionId::parse(handle).ok()?));
+        finding.connection_refs = connections.filter_map(|connection| connection.short).collect();
+    }
     found
 }
 
@@ -241,6 +249,8 @@ impl Draft {
             ownership: self.ownership,
             node_handles: self.nodes,
             connection_handles: self.connections,
+            node_refs: Vec::new(),
+            connection_refs: Vec::new(),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::hash::Hash;
 
 use domain::Timestamp;
 use domain::canvas::{Activity, Actor, Author, Changes, ConcurrentChanges};
-use domain::id::{ConnectionId, NodeId};
+use domain::id::{AccountUid, ConnectionId, NodeId};
 use domain::limits::{ACTIVITY_MAX, CHANGES_KEPT};
 use futures_util::TryStreamExt;
 use sqlx::PgConnection;
@@ -73,7 +73,8 @@ pub async fn authors_since(
     since: &str,
     nodes: &[NodeId],
 ) -> Result<BTreeMap<String, Vec<Author>>> {
-    let mut authors: BTreeMap<String, Vec<Author>> = nodes.iter().map(|id| (id.to_string(), Vec::new())).collect();
+    let mut authors: BTreeMap<String, Vec<(AccountUid, Author)>> =
+        nodes.iter().map(|id| (id.to_string(), Vec::new())).collect();
     // The ids of all rows together may be a thousand times those of the canvas, so the rows are not collected.
     let mut rows = sqlx::query!(
         r#"SELECT revision, at, changed_nodes || deleted_nodes AS "nodes!", activity AS "activity!: Json<StoredActivity>"
@@ -86,17 +87,21 @@ pub async fn authors_since(
     )
     .fetch(conn);
     while let Some(row) = rows.try_next().await? {
-        let Actor { surface, label, .. } = row.activity.0.actor;
+        let Actor { owner_uid, surface, label } = row.activity.0.actor;
         let author = Author { label, surface, revision: row.revision, at: Timestamp::from(row.at) };
         for id in row.nodes {
             let Some(of_node) = authors.get_mut(&id) else { continue };
-            if !of_node.iter().any(|known| known.label == author.label && known.surface == author.surface) {
-                of_node.push(author.clone());
+            let is_known = |(owner, known): &(AccountUid, Author)| {
+                *owner == owner_uid && known.label == author.label && known.surface == author.surface
+            };
+            if !of_node.iter().any(is_known) {
+                of_node.push((owner_uid.clone(), author.clone()));
             }
         }
     }
     authors.retain(|_, authors| !authors.is_empty());
-    Ok(authors)
+    let named = |authors: Vec<(AccountUid, Author)>| authors.into_iter().map(|(_, author)| author).collect();
+    Ok(authors.into_iter().map(|(node, authors)| (node, named(authors))).collect())
 }
 
 /// Returns what changed after revision `base`, or `None` when it is not one of the last 1000 revisions, when a process of the previous

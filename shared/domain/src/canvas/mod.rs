@@ -53,6 +53,40 @@ named! {
     }
 }
 
+named! {
+    /// How much of the texts of nodes an outline shows.
+    OutlineText {
+        /// Their beginnings.
+        Short = "short",
+        /// All.
+        Full = "full",
+        /// Nothing.
+        None = "none",
+    }
+}
+
+named! {
+    /// The names of nodes, connections and assets in an outline.
+    OutlineIds {
+        /// Plain ids besides refs.
+        Full = "full",
+        /// Refs alone.
+        Refs = "refs",
+    }
+}
+
+named! {
+    /// What a read of changes returns besides the ids.
+    ChangesInclude {
+        /// The changed nodes and connections in full.
+        Graph = "graph",
+        /// Who changed the nodes.
+        Authors = "authors",
+        /// Both.
+        GraphAndAuthors = "graph,authors",
+    }
+}
+
 /// Row of a canvas, without its graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CanvasRecord {

@@ -182,13 +182,16 @@ fn is_section(node: &NewNode) -> bool {
 /// where it was to be. A dry run has found it to pass.
 async fn free_places(failure: Failure, call: &Call, canvas: &str, arguments: &Arguments) -> Failure {
     let errors = failure.refusal.findings.iter().flatten().filter(|finding| finding.severity == Severity::Error);
-    let named: Vec<&String> = errors.flat_map(|finding| &finding.node_handles).collect();
+    let named: Vec<String> = errors
+        .flat_map(|finding| {
+            let ids = finding.node_handles.iter().map(|handle| handle.trim_start_matches("node:").to_owned());
+            ids.chain(finding.node_refs.iter().map(ToString::to_string))
+        })
+        .collect();
     if named.is_empty() {
         return failure;
     }
-    let is_named = |id: &str| {
-        named.iter().any(|handle| id.strip_prefix("node:").unwrap_or(id) == handle.trim_start_matches("node:"))
-    };
+    let is_named = |id: &str| named.iter().any(|name| id.strip_prefix("node:").unwrap_or(id) == name);
     let mut moved = Vec::new();
     let mut operations = Vec::new();
     for (index, sent) in arguments.operations.iter().enumerate() {
