@@ -113,7 +113,7 @@ function cases(kind: Kind): void {
   test("the server says who it is", () => {
     assert.equal(host.protocol, kind.version);
     assert.equal(host.server?.name, "canvas-service");
-    assert.match(host.server.icons?.[0]?.src ?? "", /^http.*\/icon\.svg$/);
+    assert.match(host.server?.icons?.[0]?.src ?? "", /^http.*\/icon\.svg$/);
     assert(host.instructions?.includes("Begin with status"));
     // Only what is offered may be called.
     assert.equal(host.capabilities?.resources?.subscribe ?? false, kind.version === STATELESS);

@@ -73,20 +73,21 @@ enum Caller {
 #[derive(Clone)]
 pub struct Server {
     caller: Caller,
-    /// Where the service is reached.
-    origin: Arc<str>,
+    /// Where people reach the service, without a slash at the end.
+    public_url: Arc<str>,
     stopping: CancellationToken,
 }
 
 impl Server {
-    /// A server for one caller of the service at `origin`, who may name the files below `root`.
-    pub fn local(client: Client, origin: &str, root: Root) -> Self {
-        Self { caller: Caller::One { client, root }, origin: origin.into(), stopping: CancellationToken::new() }
+    /// A server for one caller, who may name the files below `root`. People reach the service at `public_url`.
+    pub fn local(client: Client, root: Root, public_url: &str) -> Self {
+        let caller = Caller::One { client, root };
+        Self { caller, public_url: public_url.trim_end_matches('/').into(), stopping: CancellationToken::new() }
     }
 
-    /// A server of the service at `origin` for the sender of each request. Waits end when `stopping` is canceled.
-    pub fn remote(connect: Connect, origin: &str, stopping: CancellationToken) -> Self {
-        Self { caller: Caller::Each(connect), origin: origin.into(), stopping }
+    /// A server for the sender of each request. People reach the service at `public_url`. Waits end when `stopping` is canceled.
+    pub fn remote(connect: Connect, public_url: &str, stopping: CancellationToken) -> Self {
+        Self { caller: Caller::Each(connect), public_url: public_url.trim_end_matches('/').into(), stopping }
     }
 
     fn is_local(&self) -> bool {
@@ -130,7 +131,7 @@ impl ServerHandler for Server {
             .enable_completions()
             .enable_skills()
             .build();
-        let icon = Icon::new(format!("{}/icon.svg", self.origin)).with_mime_type("image/svg+xml");
+        let icon = Icon::new(format!("{}/icon.svg", self.public_url)).with_mime_type("image/svg+xml");
         let implementation = Implementation::new("canvas-service", env!("CARGO_PKG_VERSION"))
             .with_title("Canvas Service")
             .with_icons(vec![icon.with_sizes(vec!["any".to_owned()])]);
@@ -431,7 +432,6 @@ pub mod tests {
 
     /// A server without a service.
     pub fn server() -> Server {
-        let root = Root::new(Path::new("/")).expect("a directory");
-        Server::local(Client::new(Silent), "https://canvas.example.com", root)
+        Server::local(Client::new(Silent), Root::new(Path::new("/")).expect("a directory"), "http://localhost")
     }
 }

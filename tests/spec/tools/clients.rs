@@ -30,7 +30,7 @@ async fn over_streams(stack: &Stack, user: &User, root: &std::path::Path) -> Hos
 }
 
 async fn beside(client: Client, root: &std::path::Path) -> Host {
-    let server = Server::local(client, "https://canvas.example.com", Root::new(root).expect("a directory"));
+    let server = Server::local(client, Root::new(root).expect("a directory"), "https://canvas.example.com");
     let (here, there) = tokio::io::duplex(1024 * 1024);
     tokio::spawn(async move {
         let running = server.serve(there).await.expect("is initialized");
