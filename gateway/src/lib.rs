@@ -14,6 +14,7 @@ mod console;
 #[cfg(test)]
 mod counting;
 mod credentials;
+mod discovery;
 mod docs;
 mod documents;
 mod extract;

@@ -18,6 +18,7 @@ use utoipa_axum::routes;
 
 use crate::compression::Streamed;
 use crate::console::{self, ConsoleDocument};
+use crate::discovery;
 use crate::docs;
 use crate::ignored::KnownParameters;
 use crate::links;
@@ -116,7 +117,8 @@ pub fn router(app: App) -> Router {
     };
     // The tools call the contract as everybody does, through all that surrounds its routes.
     let tools = mcp::router(complete(router.clone()), &app);
-    let others = console.merge(tools).merge(links::router()).merge(llms::router(&app.config.public_url));
+    let found = discovery::router(&app.config.public_url).merge(llms::router(&app.config.public_url));
+    let others = console.merge(tools).merge(links::router()).merge(found);
     let router = complete(router.merge(others));
     // Routes are matched after the path of a request to the console is mapped.
     Router::new().fallback_service(ServiceBuilder::new().map_request(console::enter).service(router))

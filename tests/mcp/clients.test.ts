@@ -113,6 +113,7 @@ function cases(kind: Kind): void {
   test("the server says who it is", () => {
     assert.equal(host.protocol, kind.version);
     assert.equal(host.server?.name, "canvas-service");
+    assert.match(host.server?.icons?.[0]?.src ?? "", /^http.*\/icon\.svg$/);
     assert(host.instructions?.includes("Begin with status"));
     // Only what is offered may be called.
     assert.equal(host.capabilities?.resources?.subscribe ?? false, kind.version === STATELESS);
@@ -177,6 +178,7 @@ function cases(kind: Kind): void {
       [`${address}/render.png`, "image/png", /^iVBOR/],
       [addressOf(asset).replace("canvas://", "canvas://asset/"), "image/jpeg", /^\/9j\//],
       [`canvas://run/${String(run).slice("run:".length)}`, "application/json", /succeeded/],
+      ["skill://canvas/deliver/SKILL.md", "text/markdown", /^---\nname: deliver\n/],
     ] as const) {
       const [contents] = await host.read(uri);
       assert.deepEqual([contents?.uri, contents?.mimeType], [uri, type]);
@@ -188,10 +190,17 @@ function cases(kind: Kind): void {
   });
 
   test("prompts are listed and filled in", async () => {
-    assert.deepEqual((await host.prompts()).map(({ name }) => name), ["moodboard", "product_shots", "storyboard", "fix_findings", "hand_over"]);
+    assert.deepEqual((await host.prompts()).map(({ name }) => name), ["moodboard", "product-shots", "storyboard", "tidy-and-finish", "hand-over", "deliver"]);
     assert.match(await host.prompt("moodboard", { canvas: "canvas:a:b", brief: "quiet" }), /"canvas:a:b"[^]*"quiet"/);
     await refused(host.prompt("moodboard", {}), -32602);
     await refused(host.prompt("none", {}), -32602);
+  });
+
+  test("canvases of prompts are completed", async () => {
+    const { canvas } = await page(host);
+    assert(host.capabilities?.completions);
+    assert.deepEqual(await host.complete("moodboard", "canvas", canvas), [canvas]);
+    await refused(host.complete("none", "canvas", ""), -32602);
   });
 
   test("progress is told until the end", async () => {
@@ -201,7 +210,8 @@ function cases(kind: Kind): void {
     const { value } = await seen(host, "action_run", args, (progress) => told.push(progress));
     assert.equal(value["status"], "succeeded");
     assert(told.length > 0);
-    assert.deepEqual(told.map(({ progress }) => progress), told.map((_, at) => at + 1));
+    assert.deepEqual(told.map(({ progress }) => progress), told.map(({ progress }) => progress).toSorted((one, other) => one - other), "it never falls");
+    for (const { progress, total } of told) assert(total === 1 && progress >= 0 && progress <= total, "outputs that are made");
     for (const { message } of told) assert(message?.startsWith(String(value["run"])), message);
   });
 

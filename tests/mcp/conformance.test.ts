@@ -30,10 +30,9 @@ const OTHERS: { ask: string; for: string[]; say: RegExp }[] = [
   {
     ask: "prompts of the suite",
     say: /there is no prompt "test_/,
-    for: ["prompts-get-simple", "prompts-get-with-args", "prompts-get-embedded-resource", "prompts-get-with-image"],
+    for: ["prompts-get-simple", "prompts-get-with-args", "prompts-get-embedded-resource", "prompts-get-with-image", "completion-complete"],
   },
   { ask: "logging", say: /-32601: logging\/setLevel/, for: ["logging-set-level", "tools-call-with-logging"] },
-  { ask: "completion", say: /-32601: completion\/complete/, for: ["completion-complete"] },
   // Changes are followed by subscriptions/listen, which the suite does not know.
   { ask: "subscriptions before 2026-07-28", say: /-32601: resources\/subscribe/, for: ["resources-subscribe", "resources-unsubscribe"] },
   { ask: "sessions", say: /did not provide session ID/, for: ["server-sse-polling", "server-sse-multiple-streams"] },

@@ -38,6 +38,7 @@ export interface Result {
 
 export interface Progress {
   progress: number;
+  total?: number | undefined;
   message?: string | undefined;
 }
 
@@ -51,9 +52,9 @@ export interface Host {
   /** The name that its messages have at the balancer; over standard streams they have none. */
   id: string;
   protocol: string | undefined;
-  server: { name: string } | undefined;
+  server: { name: string; icons?: { src: string }[] | undefined } | undefined;
   instructions: string | undefined;
-  capabilities: { resources?: { subscribe?: boolean | undefined } | undefined } | undefined;
+  capabilities: { resources?: { subscribe?: boolean | undefined } | undefined; completions?: object | undefined } | undefined;
   /** What the client complains about. */
   complaints: string[];
   /** How many results it has held against the schema of their tool. */
@@ -67,6 +68,8 @@ export interface Host {
   follow: (uris: string[], told: (uri: string) => void) => Promise<{ accepted: string[]; close: () => Promise<void> }>;
   prompts: () => Promise<{ name: string }[]>;
   prompt: (name: string, args: Record<string, string>) => Promise<string>;
+  /** The values of the argument of a prompt that begin with what was typed. */
+  complete: (prompt: string, argument: string, typed: string) => Promise<string[]>;
   close: () => Promise<void>;
 }
 
@@ -118,6 +121,10 @@ const alike = (client: Client1 | Client2) => ({
   async prompt(name: string, args: Record<string, string>) {
     const { messages } = await client.getPrompt({ name, arguments: args });
     return messages.map(({ content }) => (content.type === "text" ? content.text : "")).join("\n");
+  },
+  async complete(name: string, argument: string, typed: string) {
+    const { completion } = await client.complete({ ref: { type: "ref/prompt", name }, argument: { name: argument, value: typed } });
+    return completion.values;
   },
   close: () => client.close(),
 });

@@ -22,8 +22,8 @@ const EXEMPT: &[&str] = &["docs/adr/", "shared/db/migrations/", "tests/src/docum
 /// Directories and files that are not part of the repository, or are generated.
 const SKIPPED: &[&str] = &[".git", ".local", ".schemathesis", ".sqlx", "dist", "node_modules", "target"];
 
-/// A route of the service whose name is that of a document.
-const SERVED: &str = "/digest.md";
+/// Ends of routes of the service whose names are those of documents, and names of the files of skills.
+const SERVED: [&str; 2] = ["/digest.md", "SKILL.md"];
 
 /// Text files of the repository by their path from its root.
 struct Repository {
@@ -247,7 +247,9 @@ fn every_document_that_is_mentioned_exists() {
     let mut wrong = Vec::new();
     for (file, text) in repository.texts.iter().filter(|(file, _)| !is_exempt(file)) {
         for (number, line) in text.lines().enumerate() {
-            for (path, anchor) in mentions(line).into_iter().filter(|(path, _)| !path.ends_with(SERVED)) {
+            for (path, anchor) in
+                mentions(line).into_iter().filter(|(path, _)| !SERVED.iter().any(|it| path.ends_with(it)))
+            {
                 let number = number + 1;
                 let places = repository.places(file, &path);
                 if places.is_empty() {

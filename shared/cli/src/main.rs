@@ -66,6 +66,7 @@ async fn run(arguments: Arguments) -> Outcome {
         }
         Command::Logout => return commands::account::logout(&global),
         Command::Profile(profile) => return commands::account::profile(&global, &profile),
+        Command::Skills(skills) => return commands::skills::run(&global, &skills),
         _ => Context::new(&global)?,
     };
     tokio::select! {

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
+use crate::progress::State;
 use crate::stdio::Root;
 
 /// A call of a tool.
@@ -22,7 +23,7 @@ pub struct Call {
     pub(crate) tool: &'static str,
     pub(crate) arguments: Map<String, Value>,
     /// Takes the states that are reported to a caller who waits.
-    pub(crate) progress: Option<UnboundedSender<String>>,
+    pub(crate) progress: Option<UnboundedSender<State>>,
 }
 
 impl Call {
@@ -35,7 +36,7 @@ impl Call {
     }
 
     /// Reports the state of the work to a caller who waits.
-    pub fn report(&self, state: String) {
+    pub fn report(&self, state: State) {
         if let Some(progress) = &self.progress {
             let _ = progress.send(state);
         }

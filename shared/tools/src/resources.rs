@@ -10,10 +10,13 @@ use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
 use serde_json::Value;
 
 use crate::answer::{TEXT_MAX, cut};
+use crate::skills::{self, Skill};
 
 /// Canvases that are listed, the latest first.
 const CANVASES: usize = 25;
 const IMAGE_WIDTH: u32 = 1024;
+/// The beginning of the templates whose `owner` and `id` are those of a canvas.
+pub const OF_CANVASES: &str = "canvas://{owner}/";
 
 /// The resource of an address.
 #[derive(Debug, PartialEq, Eq)]
@@ -97,7 +100,7 @@ pub fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-/// The latest canvases of the caller, as outlines.
+/// The latest canvases of the caller, as outlines, and the skills.
 pub async fn list(client: &Client) -> Result<Vec<Resource>, Error> {
     let (canvases, _) = client.list_canvases().query("limit", CANVASES).await?.items()?;
     let resource = |canvas: CanvasSummary| {
@@ -105,7 +108,8 @@ pub async fn list(client: &Client) -> Result<Vec<Resource>, Error> {
         let resource = Resource::new(format!("canvas://{owner}/{id}/outline"), format!("{owner}/{id}"));
         resource.with_title(canvas.title).with_mime_type("text/plain")
     };
-    Ok(canvases.iter().filter_map(Item::value).map(resource).collect())
+    let outlines = canvases.iter().filter_map(Item::value).map(resource);
+    Ok(outlines.chain(skills::all().iter().map(Skill::resource)).collect())
 }
 
 #[cfg(test)]

@@ -9,9 +9,10 @@ use domain::account::Scope;
 use domain::stream::CanvasStreamEvent;
 use http::request::Parts;
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, ErrorData,
-    GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
+    CustomResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams,
+    GetSkillResult, Icon, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListSkillsResult, ListToolsResult, PaginatedRequestParams,
     ProgressNotificationParam, ProgressToken, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
     ReadResourceResult, ServerCapabilities, ServerConfig, SubscriptionFilter,
 };
@@ -25,9 +26,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::call::Call;
 use crate::catalogue;
+use crate::completion::Completion;
 use crate::failure::{Failure, Retry};
+use crate::progress::{Progress, State};
 use crate::prompts;
 use crate::resources::{self, Address};
+use crate::skills;
 use crate::stdio::Root;
 
 /// Instructions to models for the whole server.
@@ -50,6 +54,9 @@ const PROGRESS_PAUSE: Duration = Duration::from_millis(500);
 /// Canvases that one stream of the service follows.
 const FOLLOWED_MAX: usize = 16;
 
+/// How long a host may keep what changes with a release alone.
+const LASTING_MS: u64 = 3_600_000;
+
 /// Makes the client of a caller from the head of the request.
 pub type Connect = Arc<dyn Fn(&Parts) -> Client + Send + Sync>;
 
@@ -66,18 +73,21 @@ enum Caller {
 #[derive(Clone)]
 pub struct Server {
     caller: Caller,
+    /// Where people reach the service, without a slash at the end.
+    public_url: Arc<str>,
     stopping: CancellationToken,
 }
 
 impl Server {
-    /// A server for one caller, who may name the files below `root`.
-    pub fn local(client: Client, root: Root) -> Self {
-        Self { caller: Caller::One { client, root }, stopping: CancellationToken::new() }
+    /// A server for one caller, who may name the files below `root`. People reach the service at `public_url`.
+    pub fn local(client: Client, root: Root, public_url: &str) -> Self {
+        let caller = Caller::One { client, root };
+        Self { caller, public_url: public_url.trim_end_matches('/').into(), stopping: CancellationToken::new() }
     }
 
-    /// A server for the sender of each request. Waits end when `stopping` is canceled.
-    pub fn remote(connect: Connect, stopping: CancellationToken) -> Self {
-        Self { caller: Caller::Each(connect), stopping }
+    /// A server for the sender of each request. People reach the service at `public_url`. Waits end when `stopping` is canceled.
+    pub fn remote(connect: Connect, public_url: &str, stopping: CancellationToken) -> Self {
+        Self { caller: Caller::Each(connect), public_url: public_url.trim_end_matches('/').into(), stopping }
     }
 
     fn is_local(&self) -> bool {
@@ -118,9 +128,13 @@ impl ServerHandler for Server {
             .enable_resources()
             .enable_resources_subscribe()
             .enable_prompts()
+            .enable_completions()
+            .enable_skills()
             .build();
-        let implementation =
-            Implementation::new("canvas-service", env!("CARGO_PKG_VERSION")).with_title("Canvas Service");
+        let icon = Icon::new(format!("{}/icon.svg", self.public_url)).with_mime_type("image/svg+xml");
+        let implementation = Implementation::new("canvas-service", env!("CARGO_PKG_VERSION"))
+            .with_title("Canvas Service")
+            .with_icons(vec![icon.with_sizes(vec!["any".to_owned()])]);
         ServerConfig::new(capabilities)
             .with_server_info(implementation)
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
@@ -157,10 +171,8 @@ impl ServerHandler for Server {
     ) -> Result<ListToolsResult, ErrorData> {
         let client = self.client(&context)?;
         let tools = self.offered(&client).await.map_err(|failure| ErrorData::internal_error(failure.message, None))?;
-        let mut list = ListToolsResult::with_all_items(tools);
-        list.ttl_ms = Some(0);
-        list.cache_scope = Some(CacheScope::Private);
-        Ok(list)
+        let list = ListToolsResult::with_all_items(tools);
+        Ok(list.with_ttl_ms(LASTING_MS).with_cache_scope(CacheScope::Private))
     }
 
     async fn call_tool(
@@ -213,7 +225,9 @@ impl ServerHandler for Server {
             "resources/read" => wrong_params::<ReadResourceRequestParams>(params),
             "prompts/get" => wrong_params::<GetPromptRequestParams>(params),
             "initialize" => wrong_params::<InitializeRequestParams>(params),
-            "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => {
+            "completion/complete" => wrong_params::<CompleteRequestParams>(params),
+            "skills/get" => wrong_params::<GetSkillRequestParams>(params),
+            "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" | "skills/list" => {
                 wrong_params::<PaginatedRequestParams>(params)
             }
             "ping" | "server/discover" | "subscriptions/listen" => wrong_params::<IgnoredAny>(params),
@@ -228,10 +242,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let resources = resources::list(&self.client(&context)?).await.map_err(failed)?;
-        let mut list = ListResourcesResult::with_all_items(resources);
-        list.ttl_ms = Some(0);
-        list.cache_scope = Some(CacheScope::Private);
-        Ok(list)
+        Ok(ListResourcesResult::with_all_items(resources).with_ttl_ms(0).with_cache_scope(CacheScope::Private))
     }
 
     async fn list_resource_templates(
@@ -239,7 +250,8 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+        let list = ListResourceTemplatesResult::with_all_items(resources::templates());
+        Ok(list.with_ttl_ms(LASTING_MS).with_cache_scope(CacheScope::Public))
     }
 
     async fn read_resource(
@@ -247,6 +259,10 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
+        if let Some(skill) = skills::at(&request.uri) {
+            let result = ReadResourceResult::new(vec![skill.contents()]).with_ttl_ms(LASTING_MS);
+            return Ok(ReadResourceResponse::Complete(result.with_cache_scope(CacheScope::Public)));
+        }
         let Some(address) = Address::parse(&request.uri) else {
             return Err(ErrorData::resource_not_found(format!("{:?} has the form of no template", request.uri), None));
         };
@@ -260,7 +276,8 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Ok(ListPromptsResult::with_all_items(prompts::list()))
+        let list = ListPromptsResult::with_all_items(prompts::list());
+        Ok(list.with_ttl_ms(LASTING_MS).with_cache_scope(CacheScope::Public))
     }
 
     async fn get_prompt(
@@ -271,6 +288,42 @@ impl ServerHandler for Server {
         let arguments = request.arguments.unwrap_or_default();
         let got = prompts::get(&request.name, &arguments).map_err(|why| ErrorData::invalid_params(why, None))?;
         Ok(GetPromptResponse::Complete(got))
+    }
+
+    async fn list_skills(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListSkillsResult, ErrorData> {
+        let list = ListSkillsResult::with_all_items(skills::all().iter().map(skills::Skill::definition).collect());
+        Ok(list.with_ttl_ms(LASTING_MS).with_cache_scope(CacheScope::Public))
+    }
+
+    async fn get_skill(
+        &self,
+        request: GetSkillRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetSkillResult, ErrorData> {
+        let Some(skill) = skills::at(&request.uri) else {
+            return Err(ErrorData::invalid_params(format!("there is no skill {:?}", request.uri), None));
+        };
+        let result = GetSkillResult::new(skill.definition()).with_ttl_ms(LASTING_MS);
+        Ok(result.with_cache_scope(CacheScope::Public))
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        match Completion::from_request(&request) {
+            Ok(Some(completion)) => {
+                let found = completion.find(&self.client(&context)?).await.map_err(failed)?;
+                Ok(CompleteResult::new(found))
+            }
+            Ok(None) => Ok(CompleteResult::default()),
+            Err(why) => Err(ErrorData::invalid_params(why, None)),
+        }
     }
 
     /// Accepts subscriptions to outlines, reviews and renders of canvases, up to the limit of one event stream.
@@ -337,21 +390,21 @@ fn entry_name(entry: &'static catalogue::Entry) -> &'static str {
     &entry.definition.name
 }
 
-/// Reports the state of the work to a caller who asked for it: each state once, at most two a second. Does not end.
-async fn notify(peer: &Peer<RoleServer>, token: Option<ProgressToken>, mut states: UnboundedReceiver<String>) {
-    let mut count = 0.0;
+/// Reports how many outputs the works of a call have made to a caller who asked for it: each state once, at most two a second.
+/// Does not end.
+async fn notify(peer: &Peer<RoleServer>, token: Option<ProgressToken>, mut states: UnboundedReceiver<State>) {
     if let Some(token) = token {
-        let mut last = String::new();
-        while let Some(mut state) = states.recv().await {
-            // Of several states at once only the last one counts.
+        let (mut progress, mut told) = (Progress::default(), Progress::default());
+        while let Some(state) = states.recv().await {
+            progress.update(state);
             while let Ok(later) = states.try_recv() {
-                state = later;
+                progress.update(later);
             }
-            if state != last {
-                count += 1.0;
-                let progress = ProgressNotificationParam::new(token.clone(), count).with_message(state.clone());
-                let _ = peer.notify_progress(progress).await;
-                last = state;
+            if progress != told {
+                let report = ProgressNotificationParam::new(token.clone(), progress.made());
+                let report = report.with_total(progress.wanted()).with_message(progress.text.clone());
+                let _ = peer.notify_progress(report).await;
+                told = progress.clone();
                 tokio::time::sleep(PROGRESS_PAUSE).await;
             }
         }
@@ -379,6 +432,6 @@ pub mod tests {
 
     /// A server without a service.
     pub fn server() -> Server {
-        Server::local(Client::new(Silent), Root::new(Path::new("/")).expect("a directory"))
+        Server::local(Client::new(Silent), Root::new(Path::new("/")).expect("a directory"), "http://localhost")
     }
 }

@@ -17,6 +17,7 @@ use tokio::sync::Notify;
 use crate::answer::{Answer, AnswerImage, Next, present};
 use crate::call::Call;
 use crate::failure::{Failure, Retry};
+use crate::progress::State;
 use crate::stale;
 use crate::tool::Result;
 
@@ -218,10 +219,10 @@ pub async fn start<T: 'static>(
 /// read it, that is the first one. Ends when the work loses its workers. A wait that begins without any goes on, so that waits that
 /// are repeated have a pace.
 pub async fn follow(call: &Call, (record, at): (WorkRecord, Timestamp), seconds: u64) -> (WorkRecord, Timestamp) {
+    call.report(state(&record, at));
     if record.is_over() || seconds == 0 {
         return (record, at);
     }
-    call.report(state(&record, at));
     let (handle, replayed) = (record.handle().to_owned(), record.replayed);
     let had_worker = !waits_for_worker(&record, at);
     let lost = Notify::new();
@@ -247,14 +248,18 @@ fn waits_for_worker(record: &WorkRecord, at: Timestamp) -> bool {
     record.waiting(at).is_some_and(|waiting| waiting.is_for_worker())
 }
 
-/// How far work is, in a few words.
-fn state(record: &WorkRecord, at: Timestamp) -> String {
-    let progress = match (record.progress, record.counts()) {
-        (Some(percent), _) => format!("{percent:.0} %"),
-        (None, (done, all)) => format!("{done} of {all} outputs"),
+/// How far work is, in outputs and in a few words. A video is one output, also without a target.
+fn state(record: &WorkRecord, at: Timestamp) -> State {
+    let (made, wanted) = record.counts();
+    let (made, wanted) = (made.max(record.video.iter().len()) as f64, wanted.max(1) as f64);
+    let progress = match record.progress {
+        Some(percent) => format!("{percent:.0} %"),
+        None => format!("{made} of {wanted} outputs"),
     };
     let waiting = record.waiting(at).map(|waiting| format!("; waiting: {waiting}")).unwrap_or_default();
-    format!("{} {}: {progress}{waiting}", record.handle(), record.status)
+    let run = record.handle().to_owned();
+    let text = format!("{run} {}: {progress}{waiting}", record.status);
+    State { run, made: record.progress.map_or(made, |percent| made.max(percent / 100.0)), wanted, text }
 }
 
 /// Work that has failed: what is there nevertheless, and what it has cost.
@@ -341,10 +346,33 @@ mod tests {
         assert!(said.starts_with("no worker of the queue video has been seen for 40 s. The work is kept"), "{said}");
         assert!(said.contains("Never start it again"), "{said}");
         assert!(next[0].tool == "run_wait" && next[0].why.contains("later"), "{}", next[0].why);
-        let state = state(&read(&record), now());
+        let state = state(&read(&record), now()).text;
         assert!(state.contains("waiting: no worker of the queue video"), "{state}");
         record["waitingFor"] = json!({"what": "slot", "since": "2026-01-01T12:00:05.000Z"});
         assert_eq!(work(&record).waiting.as_deref(), Some("its turn"));
+    }
+
+    #[test]
+    fn work_is_as_far_as_its_outputs_are_made() {
+        let image = json!({
+            "assetId": "asset:a:1", "nodeId": "node:1", "mediaType": "image/png", "width": 1, "height": 1, "bytes": 1,
+        });
+        let output = |status: &str| json!({"key": "k", "nodeHandle": "node:1", "status": status});
+        for (record, made, wanted) in [
+            (json!({"kind": "action", "targets": ["node:1"]}), 0.0, 1.0),
+            (json!({"kind": "image", "targets": ["node:1", "node:2"], "images": [image]}), 1.0, 2.0),
+            (
+                json!({"kind": "recipe", "outputs": [output("succeeded"), output("running"), output("queued")]}),
+                1.0,
+                3.0,
+            ),
+            (json!({"kind": "video"}), 0.0, 1.0),
+            (json!({"kind": "video", "targets": ["node:1"], "progress": 40.0}), 0.4, 1.0),
+            (json!({"kind": "video", "progress": 99.0, "video": {"downloadUrl": "https://example.com/v"}}), 1.0, 1.0),
+        ] {
+            let state = state(&read(&record), now());
+            assert_eq!((state.made, state.wanted), (made, wanted), "{record}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod answers;
 mod profiles;
 mod repetition;
+mod skills;
 mod work;
 
 use std::process::Output;

@@ -30,7 +30,7 @@ async fn over_streams(stack: &Stack, user: &User, root: &std::path::Path) -> Hos
 }
 
 async fn beside(client: Client, root: &std::path::Path) -> Host {
-    let server = Server::local(client, Root::new(root).expect("a directory"));
+    let server = Server::local(client, Root::new(root).expect("a directory"), "https://canvas.example.com");
     let (here, there) = tokio::io::duplex(1024 * 1024);
     tokio::spawn(async move {
         let running = server.serve(there).await.expect("is initialized");
@@ -92,7 +92,7 @@ async fn both_transports_give_equal_results() {
         host.list_all_tools().await.expect("a list").into_iter().map(|tool| tool.name.into_owned()).collect()
     };
     assert_eq!(names(&http).await, names(&streams).await);
-    assert_eq!(http.list_all_prompts().await.expect("a list").len(), 5);
+    assert_eq!(http.list_all_prompts().await.expect("a list").len(), 6);
 }
 
 #[tokio::test]

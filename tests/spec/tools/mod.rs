@@ -4,6 +4,7 @@ mod clients;
 mod errors;
 mod protocol;
 mod replays;
+mod skills;
 mod successes;
 
 use base64::Engine;

@@ -37,7 +37,7 @@ async fn every_version_is_spoken() {
     assert_eq!(found["supportedVersions"], versions, "{found}");
     assert_eq!(found["capabilities"]["resources"]["subscribe"], true, "{found}");
     let list = user.mcp_result(STATELESS, "tools/list", json!({})).await;
-    assert_eq!((&list["ttlMs"], &list["cacheScope"]), (&json!(0), &json!("private")), "{list}");
+    assert_eq!((&list["ttlMs"], &list["cacheScope"]), (&json!(3_600_000), &json!("private")), "{list}");
 }
 
 #[tokio::test]
@@ -243,6 +243,7 @@ async fn resources_are_read_by_address() {
     assert!(render["mimeType"] == "image/png" && render["blob"].as_str().expect("base64").starts_with("iVBOR"));
     let templates = user.mcp_result(STATELESS, "resources/templates/list", json!({})).await;
     assert_eq!(templates["resourceTemplates"].as_array().map(Vec::len), Some(5));
+    assert_eq!((&templates["ttlMs"], &templates["cacheScope"]), (&json!(3_600_000), &json!("public")));
     for missing in ["canvas://none/none/outline", "canvas://a/b/c/d", "file:///etc/passwd"] {
         let reply = user.mcp(WITH_HANDSHAKE, "resources/read", json!({"uri": missing})).await.json();
         assert_eq!(reply["error"]["code"], -32002, "{missing}: {reply}");
@@ -255,10 +256,80 @@ async fn prompts_are_listed_and_filled_in() {
     let user = stack.user().await;
     let list = user.mcp_result(STATELESS, "prompts/list", json!({})).await;
     let names: Vec<&Value> = list["prompts"].as_array().expect("a list").iter().map(|prompt| &prompt["name"]).collect();
-    assert_eq!(names, ["moodboard", "product_shots", "storyboard", "fix_findings", "hand_over"]);
-    let arguments = json!({"name": "moodboard", "arguments": {"canvas": "canvas:a:b", "brief": "quiet"}});
-    let prompt = user.mcp_result(STATELESS, "prompts/get", arguments).await;
-    assert!(prompt["messages"][0]["content"]["text"].as_str().expect("a text").contains("\"quiet\""), "{prompt}");
+    assert_eq!(names, ["moodboard", "product-shots", "storyboard", "tidy-and-finish", "hand-over", "deliver"]);
+    assert_eq!((&list["ttlMs"], &list["cacheScope"]), (&json!(3_600_000), &json!("public")));
+    // The second name is that of an earlier release.
+    for name in ["product-shots", "product_shots"] {
+        let arguments = json!({"name": name, "arguments": {"canvas": "canvas:a:b", "brief": "quiet"}});
+        let prompt = user.mcp_result(STATELESS, "prompts/get", arguments).await;
+        assert!(prompt["messages"][0]["content"]["text"].as_str().expect("a text").contains("\"quiet\""), "{prompt}");
+    }
+}
+
+#[tokio::test]
+async fn canvases_are_completed_by_the_beginning_of_their_names() {
+    let stack = &stack().await;
+    let user = stack.user().await;
+    let make = async |title: &str| {
+        let made = user.send("/canvases", &json!({"title": title})).await.expect(201).json()["canvas"].clone();
+        (text(&made, "/slug").to_owned(), text(&made, "/id").to_owned(), text(&made, "/handle").to_owned())
+    };
+    let (autumn, autumn_id, _) = make("Autumn").await;
+    let (spring, spring_id, spring_handle) = make("Spring campaign").await;
+    let complete = async |reference: &Value, argument: &str, typed: &str| {
+        let params = json!({"ref": reference, "argument": {"name": argument, "value": typed}});
+        user.mcp_result(STATELESS, "completion/complete", params).await["completion"].clone()
+    };
+    let prompt = json!({"type": "ref/prompt", "name": "moodboard"});
+    // The latest first.
+    for (typed, values) in [
+        ("", json!([spring, autumn])),
+        ("sPR", json!([spring])),
+        (&*autumn, json!([autumn])),
+        (&*spring_id, json!([spring])),
+        (&*spring_handle, json!([spring_handle])),
+        ("campaign", json!([])),
+    ] {
+        let found = complete(&prompt, "canvas", typed).await;
+        assert_eq!((&found["values"], &found["hasMore"]), (&values, &json!(false)), "{typed}");
+    }
+    let template = json!({"type": "ref/resource", "uri": "canvas://{owner}/{id}/outline"});
+    assert_eq!(complete(&template, "owner", "").await["values"], json!([user.uid]));
+    assert_eq!(complete(&template, "id", "aut").await["values"], json!([autumn_id]));
+    // Any brief will do.
+    assert_eq!(complete(&prompt, "brief", "s").await["values"], json!([]));
+    // Nobody's canvases but one's own.
+    let other = stack.user().await;
+    let params = json!({"ref": prompt, "argument": {"name": "canvas", "value": ""}});
+    let found = other.mcp_result(STATELESS, "completion/complete", params).await;
+    assert_eq!(found["completion"]["values"], json!([]));
+    for params in [
+        json!({"ref": {"type": "ref/prompt", "name": "none"}, "argument": {"name": "canvas", "value": ""}}),
+        json!({"ref": {"type": "ref/resource", "uri": "file:///{path}"}, "argument": {"name": "path", "value": ""}}),
+        json!({"ref": prompt}),
+    ] {
+        let refused = user.mcp(STATELESS, "completion/complete", params).await.json();
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_hundred_completions_are_given_at_most() {
+    let stack = &stack().await;
+    let user = stack.user().await;
+    let complete = async || {
+        let reference = json!({"type": "ref/prompt", "name": "moodboard"});
+        let params = json!({"ref": reference, "argument": {"name": "canvas", "value": "many"}});
+        let found = user.mcp_result(STATELESS, "completion/complete", params).await["completion"].clone();
+        (found["values"].as_array().expect("values").len(), found["hasMore"].clone())
+    };
+    let make = async |title: String| user.send("/canvases", &json!({"title": title})).await.expect(201);
+    for number in 0..100 {
+        make(format!("Many {number}")).await;
+    }
+    assert_eq!(complete().await, (100, json!(false)));
+    make("Many more".into()).await;
+    assert_eq!(complete().await, (100, json!(true)));
 }
 
 /// The messages of a stream of the protocol.
@@ -281,10 +352,16 @@ async fn progress_is_reported_to_who_asks_for_it() {
     let sent = messages(std::str::from_utf8(&reply.body).expect("UTF-8"));
     let (last, notifications) = sent.split_last().expect("messages");
     assert!(!notifications.is_empty());
-    for (index, message) in notifications.iter().enumerate() {
+    let mut made = 0.0;
+    for message in notifications {
         assert_eq!(message["method"], "notifications/progress", "{message}");
-        assert_eq!(message["params"]["progressToken"], "p1");
-        assert_eq!(message["params"]["progress"].as_f64(), Some(index as f64 + 1.0), "it grows");
+        assert_eq!(
+            (&message["params"]["progressToken"], message["params"]["total"].as_f64()),
+            (&json!("p1"), Some(1.0))
+        );
+        let progress = message["params"]["progress"].as_f64().expect("a number");
+        assert!((made..=1.0).contains(&progress), "outputs that are made, which never fall: {message}");
+        made = progress;
     }
     assert_eq!(tool_result(&last["result"]).ok()["status"], "succeeded");
 }
@@ -348,7 +425,9 @@ async fn a_page_for_models_names_the_doors() {
     let stack = &stack().await;
     let page = stack.anonymous().get("/llms.txt").await.expect(200);
     let text = String::from_utf8(page.body.to_vec()).expect("UTF-8");
-    for part in ["# Canvas Service", "/mcp", "[Digest]", "openapi.json", "/docs", "`canvas_edit`"] {
+    for part in
+        ["# Canvas Service", "/mcp", "[Digest]", "openapi.json", "/docs", "`canvas_edit`", "/skills/deliver/SKILL.md"]
+    {
         assert!(text.contains(part), "{part}");
     }
 }

@@ -143,6 +143,9 @@ pub enum Command {
         #[arg(long, value_name = "DIRECTORY", default_value = ".")]
         root: PathBuf,
     },
+    /// Give agents the skills for the tools
+    #[command(subcommand)]
+    Skills(Skills),
     /// Print completions for a shell
     Completions {
         /// The shell
@@ -171,6 +174,16 @@ pub enum Profile {
     Use {
         /// Its name
         name: String,
+    },
+}
+
+#[derive(Subcommand)]
+pub enum Skills {
+    /// Copy the skills to a directory, in place of earlier copies
+    Install {
+        /// The directory of an agent's skills; each skill is a folder in it
+        #[arg(value_name = "DIRECTORY")]
+        directory: PathBuf,
     },
 }
 

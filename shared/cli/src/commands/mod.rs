@@ -10,6 +10,7 @@ mod elements;
 mod imports;
 mod listen;
 mod runs;
+pub mod skills;
 mod starts;
 mod waits;
 mod watch;
@@ -51,13 +52,14 @@ pub async fn run(context: &Context, command: Command) -> Outcome {
         Command::Listen(listen) => listen::run(context, &listen).await,
         Command::Mcp { root } => {
             let directory = tools::Root::new(&root).map_err(|error| file(&root, &error))?;
-            let served = tools::stdio(context.tools(), directory).await;
+            let served = tools::stdio(context.tools(), directory, &context.origin).await;
             served.map_err(|error| Failure::Disconnected(format!("MCP on standard input and output: {error}")))
         }
         // These need no service and are done before.
         Command::Login(_)
         | Command::Logout
         | Command::Profile(_)
+        | Command::Skills(_)
         | Command::Completions { .. }
         | Command::Man { .. } => Ok(()),
     }
