@@ -20,6 +20,7 @@ mod funds;
 pub mod http;
 mod lines;
 mod message;
+mod names;
 mod place;
 mod prompts;
 mod resources;
