@@ -11,7 +11,7 @@ use crate::failure::Failure;
 /// Maximum number of models in an answer.
 const MODELS_MAX: usize = 10;
 /// Maximum number of outputs of a call.
-pub const OUTPUTS_MAX: i64 = 8;
+const OUTPUTS_MAX: i64 = 8;
 
 /// Adds the balance to a refusal for its price, and the models with all of these capabilities that the balance can pay, with the
 /// number of outputs of each. If the call, which would make `outputs` images or videos, can make fewer or cheaper ones, adds that

@@ -54,7 +54,8 @@ impl Names {
         let nodes = named.iter().filter_map(|(canvas, node)| Some((canvas, node.as_ref()?)));
         let nodes: Vec<(&String, &String)> = nodes.take(LOOKUPS_MAX).collect();
         for some in nodes.chunks(AT_ONCE) {
-            let reads = join_all(some.iter().map(|(canvas, node)| call.client.get_node(canvas, node).into_future())).await;
+            let nodes = some.iter().map(|(canvas, node)| call.client.get_node(canvas, node).into_future());
+            let reads = join_all(nodes.collect::<Vec<_>>()).await;
             for ((canvas, node), read) in some.iter().zip(reads) {
                 let Ok(NodeRead { node: of, canvas: on, .. }) = read.and_then(|read| read.value()) else { continue };
                 names.canvases.extend(on.slug.map(|slug| ((*canvas).clone(), slug)));
@@ -66,8 +67,8 @@ impl Names {
         let others = others.into_iter().filter(is_long);
         let others: Vec<&String> = others.take(LOOKUPS_MAX).collect();
         for some in others.chunks(AT_ONCE) {
-            let present = |canvas: &&String| call.client.get_canvas_changes(canvas).query("since", "none").into_future();
-            let reads = join_all(some.iter().map(present)).await;
+            let changes = some.iter().map(|canvas| call.client.get_canvas_changes(canvas).query("since", "none").into_future());
+            let reads = join_all(changes.collect::<Vec<_>>()).await;
             for (canvas, read) in some.iter().zip(reads) {
                 let slug = read.and_then(|read| read.value()).ok().and_then(|changes| changes.slug);
                 names.canvases.extend(slug.map(|slug| ((*canvas).clone(), slug)));

@@ -26,7 +26,9 @@ pub fn of_arguments<T: JsonSchema>() -> Map<String, Value> {
 pub fn listed(arguments: &Map<String, Value>) -> Map<String, Value> {
     let mut schema = Schema::from(arguments.clone());
     RecursiveTransform(|schema: &mut Schema| {
-        schema.remove("additionalProperties");
+        if schema.get("additionalProperties") == Some(&Value::Bool(false)) {
+            schema.remove("additionalProperties");
+        }
         for (bound, least) in [("minItems", 1), ("minLength", 1), ("minimum", 0), ("minimum", 1)] {
             if schema.get(bound).is_some_and(|it| it.as_u64() == Some(least)) {
                 schema.remove(bound);

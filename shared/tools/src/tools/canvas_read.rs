@@ -98,11 +98,11 @@ impl Tool for CanvasRead {
 }
 
 async fn in_full(call: &Call, canvas: &str, nodes: &[String]) -> Result<Answer<Output>> {
-    let mut reads = Vec::new();
+    let mut reads: Vec<NodeRead> = Vec::new();
     for node in nodes {
         reads.push(call.client.get_node(canvas, node).await?.value()?);
     }
-    let others = reads.iter().flat_map(|read: &NodeRead| {
+    let others = reads.iter().flat_map(|read| {
         let connected = read.incoming.iter().map(|it| &it.from_node_id).chain(read.outgoing.iter().map(|it| &it.to_node_id));
         connected.map(ToString::to_string).chain(section_of(&read.node))
     });

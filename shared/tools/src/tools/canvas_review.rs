@@ -71,7 +71,8 @@ impl Tool for CanvasReview {
         }
         let delivery = review.delivery;
         let is_work = |handle: &&String| !handle.starts_with("node:");
-        let waits = delivery.pending_output_handles.iter().filter(is_work).map(|handle| Next::wait(handle));
+        let pending = delivery.pending_output_handles.iter().filter(is_work);
+        let waits: Vec<Next> = pending.map(|handle| Next::wait(handle)).collect();
         let repairs = repairs.unwrap_or_default();
         let mut short = Short::of(&findings);
         let mut operations = json!(repairs.operations);
