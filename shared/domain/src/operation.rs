@@ -267,16 +267,16 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// The forms of the operations as JSON Schemas without references, in the order of the contract. Metadata has the keys that clients
-    /// write.
+    /// The forms of the operations as JSON Schemas without references, in the order of the contract. Metadata has the keys
+    /// that clients write.
     pub fn forms() -> Vec<Value> {
         let mut named = Vec::new();
         <Self as ToSchema>::schemas(&mut named);
         <WritableMetadata as ToSchema>::schemas(&mut named);
-        let mut named: HashMap<String, Value> =
-            named.into_iter().map(|(name, schema)| (name, json!(schema))).collect();
+        let mut named: HashMap<String, Value> = named.into_iter().map(|(name, schema)| (name, json!(schema))).collect();
         for changed in ["NewNode", "NodePatch"] {
-            if let Some(metadata) = named.get_mut(changed).and_then(|schema| schema.pointer_mut("/properties/metadata")) {
+            if let Some(metadata) = named.get_mut(changed).and_then(|schema| schema.pointer_mut("/properties/metadata"))
+            {
                 *metadata = json!(WritableMetadata::schema());
             }
         }

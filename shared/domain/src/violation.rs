@@ -121,8 +121,8 @@ fn type_message(error: &ValidationError<'_>) -> String {
     }
 }
 
-/// The violations of a value that matches none of several forms: those of the form of the value's own type and tag with the fewest. A
-/// tag is a member that has one value in each form; if no form has the value's own, that alone is the violation.
+/// The violations of a value that matches none of several forms: those of the form of the value's own type and tag with the
+/// fewest. A tag is a member that has one value in each form; if no form has the value's own, that alone is the violation.
 fn nearest_form(path: &str, forms: &[Vec<ValidationError<'static>>]) -> Vec<Violation> {
     let is_mistyped = |error: &ValidationError<'static>| {
         field(error.instance_path()) == path && matches!(error.kind(), ValidationErrorKind::Type { .. })

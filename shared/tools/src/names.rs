@@ -1,5 +1,5 @@
-//! Short names in answers (docs/reference/canvases.md#refs): slugs of canvases and refs of nodes. What has none, or may not be read,
-//! keeps its handle.
+//! Short names in answers (docs/reference/canvases.md#refs): slugs of canvases and refs of nodes. What has none, or may not be
+//! read, keeps its handle.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -67,7 +67,8 @@ impl Names {
         let others = others.into_iter().filter(is_long);
         let others: Vec<&String> = others.take(LOOKUPS_MAX).collect();
         for some in others.chunks(AT_ONCE) {
-            let changes = some.iter().map(|canvas| call.client.get_canvas_changes(canvas).query("since", "none").into_future());
+            let changes =
+                some.iter().map(|canvas| call.client.get_canvas_changes(canvas).query("since", "none").into_future());
             let reads = join_all(changes.collect::<Vec<_>>()).await;
             for (canvas, read) in some.iter().zip(reads) {
                 let slug = read.and_then(|read| read.value()).ok().and_then(|changes| changes.slug);

@@ -22,7 +22,8 @@ pub fn of_arguments<T: JsonSchema>() -> Map<String, Value> {
     }
 }
 
-/// The schema as hosts get it: without bounds that callers keep by themselves, and with one note that unknown members are refused.
+/// The schema as hosts get it: without bounds that callers keep by themselves, and with one note that unknown members are
+/// refused.
 pub fn listed(arguments: &Map<String, Value>) -> Map<String, Value> {
     let mut schema = Schema::from(arguments.clone());
     RecursiveTransform(|schema: &mut Schema| {
@@ -201,8 +202,10 @@ mod tests {
     fn an_operation_that_fits_no_form_is_told_by_its_fields() {
         let (_, validator) = listed();
         let fields = |operation: Value| {
-            let mut fields: Vec<String> =
-                violations(&validator, &operation).into_iter().map(|it| format!("{} {}", it.field, it.message)).collect();
+            let mut fields: Vec<String> = violations(&validator, &operation)
+                .into_iter()
+                .map(|it| format!("{} {}", it.field, it.message))
+                .collect();
             fields.sort();
             fields
         };

@@ -136,7 +136,10 @@ impl Work {
             let nodes: Vec<Option<String>> = work.outputs.iter().map(|output| output.node.clone()).collect();
             // A work without nodes has a canvas all the same.
             let nodes = if nodes.is_empty() { vec![None] } else { nodes };
-            work.canvas.iter().flat_map(move |canvas| nodes.clone().into_iter().map(move |node| (canvas.clone(), node))).collect::<Vec<_>>()
+            work.canvas
+                .iter()
+                .flat_map(move |canvas| nodes.clone().into_iter().map(move |node| (canvas.clone(), node)))
+                .collect::<Vec<_>>()
         };
         let named = works.iter().flat_map(on).collect();
         let names = Names::read(call, named).await;

@@ -194,7 +194,9 @@ async fn what_changed_is_told_in_lines_or_by_the_outline() {
     let line = lines[0].as_str().expect("a line");
     assert!(line.starts_with(r#"n3 by e2e: text "New" "#) && line.ends_with(r#" text "short""#), "{line}");
     assert_eq!(lines[1..], [json!("n2 deleted by e2e"), json!("c1 deleted")]);
-    assert!(text(&read.content[0], "/text").lines().skip(1).eq(lines.iter().map(|line| line.as_str().expect("a line"))));
+    assert!(
+        text(&read.content[0], "/text").lines().skip(1).eq(lines.iter().map(|line| line.as_str().expect("a line")))
+    );
     let unknown = tools.ok("canvas_read", json!({"canvas": canvas, "since": "none"})).await;
     assert!(unknown["outline"].as_str().is_some_and(|text| text.starts_with("too much has changed")), "{unknown}");
 }
@@ -231,7 +233,8 @@ async fn nodes_and_connections_are_deleted_by_a_call_of_their_own() {
     let restored = json!({"canvas": canvas, "revision": deleted["revision"], "operations": restore});
     let restored = tools.ok("canvas_edit", restored).await;
     assert_eq!(restored["changedNodes"], json!(["n3"]), "{restored}");
-    let missing = json!({"canvas": canvas, "revision": restored["revision"], "connections": ["c2"], "nodes": ["n9", "n2"]});
+    let missing =
+        json!({"canvas": canvas, "revision": restored["revision"], "connections": ["c2"], "nodes": ["n9", "n2"]});
     let refused = tools.0.call("canvas_delete", missing).await.fails("unprocessable_entity");
     assert_eq!(refused["error"]["fields"][0]["field"], "nodes[0]", "{refused}");
     let many = json!({"canvas": canvas, "revision": "r", "nodes": vec!["n1"; 200], "connections": ["c1"]});
@@ -247,8 +250,10 @@ async fn an_edit_with_deletions_is_answered_with_the_calls_for_it() {
     let user = stack.user().await;
     let tools = Checked::new(&user).await;
     let (canvas, revision, node) = board(&tools.0).await;
-    let operations =
-        json!([{"type": "node.delete", "nodeId": node}, {"type": "node.create", "clientId": "t", "node": {"type": "text"}}]);
+    let operations = json!([
+        {"type": "node.delete", "nodeId": node},
+        {"type": "node.create", "clientId": "t", "node": {"type": "text"}},
+    ]);
     let edit = json!({"canvas": canvas, "revision": revision, "operations": operations});
     let refused = tools.0.call("canvas_edit", edit).await.fails("input_validation_error");
     assert_eq!(refused["error"]["fields"][0]["field"], "operations[0].type", "{refused}");
@@ -492,7 +497,9 @@ async fn eight_images_are_two_runs() {
     assert_eq!((outputs, made.images().len()), (vec![4, 4], 4), "{}", made.value);
     let spent = 1000 - tools.ok("status", json!({})).await["credit"].as_i64().expect("credit");
     let again = tools.ok("image_generate", call(8, json!({"place": {"x": 2000, "y": 0}}))).await;
-    let runs = |value: &Value| value["runs"].as_array().expect("runs").iter().map(|run| run["run"].clone()).collect::<Vec<_>>();
+    let runs = |value: &Value| {
+        value["runs"].as_array().expect("runs").iter().map(|run| run["run"].clone()).collect::<Vec<_>>()
+    };
     assert_eq!(runs(&again), runs(&made.value));
     let left = tools.ok("status", json!({})).await["credit"].as_i64().expect("credit");
     assert_eq!(1000 - left, spent, "a call that is repeated costs nothing");

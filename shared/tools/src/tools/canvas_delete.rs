@@ -54,7 +54,8 @@ pub struct Output {
 impl Tool for CanvasDelete {
     const NAME: &'static str = "canvas_delete";
     const TITLE: &'static str = "Delete from a canvas";
-    const ABOUT: &'static str = "Delete nodes and connections. canvas_edit with node.restore and connection.restore brings them back.";
+    const ABOUT: &'static str =
+        "Delete nodes and connections. canvas_edit with node.restore and connection.restore brings them back.";
     const HINTS: Hints = Hints::CHANGE;
     const SCOPES: &'static [Scope] = &[Scope::CanvasRead, Scope::CanvasWrite];
     type Arguments = Arguments;
@@ -62,8 +63,7 @@ impl Tool for CanvasDelete {
 
     async fn run(call: &Call, arguments: Arguments) -> Result<Answer<Output>> {
         let canvas = arguments.canvas.handle();
-        let (nodes, connections) =
-            (arguments.nodes.unwrap_or_default(), arguments.connections.unwrap_or_default());
+        let (nodes, connections) = (arguments.nodes.unwrap_or_default(), arguments.connections.unwrap_or_default());
         match nodes.len() + connections.len() {
             0 => return Err(Failure::argument("nodes", "give nodes or connections")),
             count if count > OPERATIONS_MAX => {

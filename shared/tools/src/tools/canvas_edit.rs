@@ -160,7 +160,8 @@ fn applied(result: MutationResult) -> Effect {
 /// Adds to the refusal of a batch with deletions the call that deletes, and the batch without them.
 fn deletions_apart(arguments: &Value, failure: Failure) -> Failure {
     let operations = arguments["operations"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let (mut delete, mut others) = (json!({"canvas": arguments["canvas"], "revision": arguments["revision"]}), Vec::new());
+    let (mut delete, mut others) =
+        (json!({"canvas": arguments["canvas"], "revision": arguments["revision"]}), Vec::new());
     for operation in operations {
         let kind = operation["type"].as_str().unwrap_or_default();
         match deleted_member(kind) {
@@ -178,7 +179,8 @@ fn deletions_apart(arguments: &Value, failure: Failure) -> Failure {
     if others.len() == operations.len() {
         return failure;
     }
-    let failure = failure.then(Next::new("canvas_delete", delete, "deletions are a call of their own; ask a person first"));
+    let failure =
+        failure.then(Next::new("canvas_delete", delete, "deletions are a call of their own; ask a person first"));
     if others.is_empty() {
         return failure;
     }
@@ -284,7 +286,8 @@ mod tests {
             "updatedAt": "2026-01-01T12:00:00.000Z", "revision": "r2", "nodeCount": 2, "connectionCount": 1,
         });
         let result = json!({
-            "canvas": summary, "replayed": false, "resolvedIds": {"a": "id-1"}, "refs": {"id-1": "n1", "id-2": "n2", "id-3": "c1"},
+            "canvas": summary, "replayed": false, "resolvedIds": {"a": "id-1"},
+            "refs": {"id-1": "n1", "id-2": "n2", "id-3": "c1"},
             "changedNodeIds": ["id-1", "id-2"], "deletedNodeIds": [], "changedConnectionIds": ["id-3"],
             "deletedConnectionIds": [],
         });

@@ -103,7 +103,8 @@ async fn in_full(call: &Call, canvas: &str, nodes: &[String]) -> Result<Answer<O
         reads.push(call.client.get_node(canvas, node).await?.value()?);
     }
     let others = reads.iter().flat_map(|read| {
-        let connected = read.incoming.iter().map(|it| &it.from_node_id).chain(read.outgoing.iter().map(|it| &it.to_node_id));
+        let connected =
+            read.incoming.iter().map(|it| &it.from_node_id).chain(read.outgoing.iter().map(|it| &it.to_node_id));
         connected.map(ToString::to_string).chain(section_of(&read.node))
     });
     let named = others.map(|node| (canvas.to_owned(), Some(node))).collect();
@@ -170,7 +171,8 @@ async fn changes(call: &Call, canvas: &str, since: &str, wanted: Wanted) -> Resu
     }
 }
 
-/// A line for each node and connection that changed, as it is now, with the clients that changed it. `None` if too much has changed.
+/// A line for each node and connection that changed, as it is now, with the clients that changed it. `None` if too much has
+/// changed.
 pub fn changes_of(read: &CanvasChanges) -> Option<Vec<String>> {
     if !read.complete {
         return None;
@@ -263,14 +265,15 @@ mod tests {
     #[test]
     fn each_change_is_a_line_by_refs_with_its_authors() {
         let node = json!({
-            "id": "id-1", "handle": "node:id-1", "ref": "n1", "type": "text", "title": "A \"B\"", "position": {"x": 0.4, "y": 20.0},
-            "width": 320.0, "height": 160.0, "metadata": {"content": "say\nit", "sectionId": "id-3"},
+            "id": "id-1", "handle": "node:id-1", "ref": "n1", "type": "text", "title": "A \"B\"",
+            "position": {"x": 0.4, "y": 20.0}, "width": 320.0, "height": 160.0, "metadata": {"content": "say\nit", "sectionId": "id-3"},
         });
         let connection = json!({
             "id": "id-4", "handle": "connection:id-4", "ref": "c1", "fromNodeId": "id-1", "toNodeId": "id-5",
             "from": "node:id-1", "to": "node:id-5", "purpose": "reference", "role": "identity",
         });
-        let author = json!({"label": "other-writer", "surface": "tool", "revision": "r2", "at": "2026-01-01T12:00:00.000Z"});
+        let author =
+            json!({"label": "other-writer", "surface": "tool", "revision": "r2", "at": "2026-01-01T12:00:00.000Z"});
         let mut read = json!({
             "since": "r1", "revision": "r2", "complete": true, "changedNodeIds": ["id-1"], "deletedNodeIds": ["id-2"],
             "changedConnectionIds": ["id-4"], "deletedConnectionIds": ["id-6"], "nodes": [node], "connections": [connection],

@@ -99,7 +99,11 @@ impl Tool for CanvasReview {
         let slots: Vec<String> = repairs.deletions.iter().map(|node| short.name(node.as_str())).collect();
         let delete = (!slots.is_empty()).then(|| {
             let delete = json!({"canvas": on.canvas, "revision": canvas.revision, "nodes": slots});
-            Next::new("canvas_delete", delete, "empty slots of agents, if none is to be filled or kept as a placeholder")
+            Next::new(
+                "canvas_delete",
+                delete,
+                "empty slots of agents, if none is to be filled or kept as a placeholder",
+            )
         });
         let mut delivery = json!(delivery);
         for handles in delivery.as_object_mut().into_iter().flat_map(|members| members.values_mut()) {
@@ -187,7 +191,10 @@ mod tests {
             *id = short.name(id);
         }
         assert_eq!(operations[0]["nodeId"], "n1");
-        assert_eq!(operations[1], json!({"type": "layout.arrange", "layout": "row", "nodeIds": ["n2", "n1"], "near": "id-3"}));
+        assert_eq!(
+            operations[1],
+            json!({"type": "layout.arrange", "layout": "row", "nodeIds": ["n2", "n1"], "near": "id-3"})
+        );
         assert_eq!((short.name("node:id-2"), short.name("run:id-2")), ("n2".to_owned(), "run:id-2".to_owned()));
     }
 }
