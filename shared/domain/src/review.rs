@@ -133,14 +133,14 @@ pub struct Finding {
     /// Handles of the nodes concerned.
     #[schema(value_type = Vec<NodeHandle>)]
     pub node_handles: Vec<String>,
-    /// Handles of the connections concerned.
-    #[schema(value_type = Vec<ConnectionHandle>)]
-    pub connection_handles: Vec<String>,
-    /// Refs of those of the nodes that are on the canvas.
+    /// Refs of these nodes, in the same order.
     #[serde(default)]
     #[schema(required)]
     pub node_refs: Vec<NodeRef>,
-    /// Refs of those of the connections that are on the canvas.
+    /// Handles of the connections concerned.
+    #[schema(value_type = Vec<ConnectionHandle>)]
+    pub connection_handles: Vec<String>,
+    /// Refs of these connections, in the same order.
     #[serde(default)]
     #[schema(required)]
     pub connection_refs: Vec<ConnectionRef>,

@@ -194,14 +194,14 @@ fn shortened(details: &ErrorDetails) -> Value {
 /// A finding in short.
 pub fn finding(finding: &Finding) -> Value {
     let mut short = json!({"code": finding.code, "message": finding.message});
-    for (name, refs, handles) in [
-        ("nodes", json!(finding.node_refs), &finding.node_handles),
-        ("connections", json!(finding.connection_refs), &finding.connection_handles),
+    for (name, handles, refs) in [
+        ("nodes", &finding.node_handles, json!(finding.node_refs)),
+        ("connections", &finding.connection_handles, json!(finding.connection_refs)),
     ] {
-        // What the canvas does not have, as the new nodes of a refused batch, has no ref.
-        let has_refs = refs.as_array().is_some_and(|refs| refs.len() == handles.len());
         if !handles.is_empty() {
-            short[name] = if has_refs { refs } else { json!(handles) };
+            // A service without refs tells handles alone.
+            let has_all = refs.as_array().is_some_and(|refs| refs.len() == handles.len());
+            short[name] = if has_all { refs } else { json!(handles) };
         }
     }
     if finding.holds_claim {

@@ -22,6 +22,7 @@ pub mod http;
 mod lines;
 pub mod manifest;
 mod message;
+mod names;
 mod place;
 mod progress;
 mod prompts;

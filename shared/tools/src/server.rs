@@ -189,6 +189,7 @@ impl ServerHandler for Server {
             client: self.client(&context)?,
             root: self.root(),
             stopping: self.stopping.clone(),
+            public_url: Arc::clone(&self.public_url),
             tool: entry_name(entry),
             arguments: Default::default(),
             progress: token.is_some().then_some(progress),

@@ -12,7 +12,10 @@ pub async fn add_changes(failure: Failure, call: &Call, canvas: &str, revision: 
     let Some(present) = failure.refusal.current_revision.clone() else { return failure };
     let read = call.client.get_canvas_changes(canvas).query("since", revision).query("include", "graph,authors").await;
     let failure = match read.and_then(|read| read.value()) {
-        Ok(read) => failure.with_detail("changes", changes_of(&read)),
+        Ok(read) => {
+            let changes = changes_of(&read).map_or_else(|| json!("too much has changed"), |lines| json!(lines));
+            failure.with_detail("changes", changes)
+        }
         Err(_) => failure,
     };
     let mut again = call.arguments.clone();

@@ -128,13 +128,17 @@ pub(crate) fn find(graph: &Graph, touched: &Touched, assets: &StoredAssets) -> F
     // A full list is not an error: the findings so far are valid.
     let _ = search.run(drafts, &mut found);
     for finding in &mut found.findings {
-        let nodes = finding.node_handles.iter().filter_map(|handle| graph.node(&NodeId::parse(handle).ok()?));
-        finding.node_refs = nodes.filter_map(|node| node.short).collect();
-        let connections = finding.connection_handles.iter();
-        let connections = connections.filter_map(|handle| graph.connection(&ConnectionId::parse(handle).ok()?));
-        finding.connection_refs = connections.filter_map(|connection| connection.short).collect();
+        add_refs(graph, finding);
     }
     found
+}
+
+/// Names what a finding is about by refs as well.
+fn add_refs(graph: &Graph, finding: &mut Finding) {
+    let node = |handle: &String| graph.node(&NodeId::parse(handle).ok()?)?.short;
+    finding.node_refs = finding.node_handles.iter().filter_map(node).collect();
+    let connection = |handle: &String| graph.connection(&ConnectionId::parse(handle).ok()?)?.short;
+    finding.connection_refs = finding.connection_handles.iter().filter_map(connection).collect();
 }
 
 /// Returns `true` if there is an error: the check of a write without `force`. Every error lies in something that the batch touched, so
@@ -248,8 +252,8 @@ impl Draft {
             message: self.message,
             ownership: self.ownership,
             node_handles: self.nodes,
-            connection_handles: self.connections,
             node_refs: Vec::new(),
+            connection_handles: self.connections,
             connection_refs: Vec::new(),
         }
     }
