@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use client::answers::Started;
+use client::answers::{ActionRuns, Started};
 use client::{Client, Waiting, WorkFailure, WorkOutput, WorkRecord};
 use domain::Timestamp;
 use domain::job::{JobStatus, RunKind, RunSummary};
 use futures_util::future::join_all;
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -186,20 +187,8 @@ pub async fn start<T: 'static>(
     on: Option<(&str, &str)>,
     wait: Option<Wait>,
 ) -> Result<Answer<Work>> {
-    let started = match request.cast::<WorkRecord>().prefer("handling=lenient").await {
-        Ok(started) => (started.value()?, started.time()),
-        Err(error) => {
-            let failure = Failure::from(error);
-            return Err(match on {
-                Some((canvas, revision)) => stale::add_changes(failure, call, canvas, revision).await,
-                None => failure,
-            });
-        }
-    };
-    let seconds = wait.map_or(WAIT_SECONDS, |Wait(seconds)| seconds);
-    // Nothing would happen during the wait.
-    let seconds = if waits_for_worker(&started.0, started.1) { 0 } else { seconds };
-    let (record, at) = follow(call, started, seconds).await;
+    let started = send(call, request.cast::<WorkRecord>(), on).await?;
+    let (record, at) = follow_start(call, started, wait).await;
     let mut work = Work::from_record(&record, at);
     if let Some((canvas, revision)) = on
         && work.revision.is_none()
@@ -212,6 +201,58 @@ pub async fn start<T: 'static>(
         return Err(failed(work));
     }
     Ok(with_images(&call.client, work).await)
+}
+
+/// Runs that one request starts.
+#[derive(Deserialize)]
+struct Runs {
+    runs: Vec<WorkRecord>,
+}
+
+/// Starts several runs on a canvas at a revision, and waits for the end of all. Fails if none of them has a result.
+pub async fn start_several(
+    call: &Call,
+    request: client::Call<Started<ActionRuns>>,
+    on: (&str, &str),
+    wait: Option<Wait>,
+) -> Result<Vec<Work>> {
+    let (Runs { runs }, at) = send(call, request.cast::<Runs>(), Some(on)).await?;
+    let ended = join_all(runs.into_iter().map(|record| follow_start(call, (record, at), wait))).await;
+    let have_failed = ended.iter().all(|(record, _)| record.is(JobStatus::Failed));
+    let mut works = ended.iter().map(|(record, at)| Work::from_record(record, *at));
+    match works.next() {
+        Some(first) if have_failed => Err(failed(first)),
+        first => Ok(first.into_iter().chain(works).collect()),
+    }
+}
+
+/// Sends a start. Its answer comes with the time of the service.
+async fn send<T: DeserializeOwned>(
+    call: &Call,
+    request: client::Call<T>,
+    on: Option<(&str, &str)>,
+) -> Result<(T, Timestamp)> {
+    match request.prefer("handling=lenient").await {
+        Ok(started) => Ok((started.value()?, started.time())),
+        Err(error) => {
+            let failure = Failure::from(error);
+            Err(match on {
+                Some((canvas, revision)) => stale::add_changes(failure, call, canvas, revision).await,
+                None => failure,
+            })
+        }
+    }
+}
+
+/// Waits for the end of work that was started. Without a worker nothing would happen during the wait.
+async fn follow_start(
+    call: &Call,
+    (record, at): (WorkRecord, Timestamp),
+    wait: Option<Wait>,
+) -> (WorkRecord, Timestamp) {
+    let seconds = wait.map_or(WAIT_SECONDS, |Wait(seconds)| seconds);
+    let seconds = if waits_for_worker(&record, at) { 0 } else { seconds };
+    follow(call, (record, at), seconds).await
 }
 
 /// Waits for the end of work, at most `seconds`, and returns its last record with the time at which it was read. Without the right to

@@ -65,8 +65,8 @@ async fn things_are_found_and_described() {
     let user = stack.user().await;
     let tools = Checked::new(&user).await;
     let (canvas, revision, node) = board(&tools.0).await;
-    let arguments = json!({"canvas": canvas, "revision": revision, "action": "rotate", "inputs": [node], "params": {"degrees": 90}});
-    let run = tools.ok("action_run", arguments).await["run"].clone();
+    let arguments = json!({"canvas": canvas, "revision": revision, "inputs": [node], "steps": [{"action": "rotate", "params": {"degrees": 90}}]});
+    let run = tools.ok("action_run", arguments).await["runs"][0]["run"].clone();
     let element = tools.ok("element_save", json!({"name": "Calm", "type": "style", "guidelines": "quiet"})).await;
     tools.ok("element_manage", json!({"do": "collection.create", "target": "Shelf"})).await;
     let found = async |arguments: Value| tools.ok("find", arguments).await["items"].clone();
@@ -262,10 +262,10 @@ async fn a_video_is_uploaded_and_a_frame_of_it_becomes_an_image() {
     let film = STANDARD.encode(films::unique(films::SILENT));
     let stored = tools.ok("asset_upload", json!({"data": film, "name": "waves.mp4", "canvas": canvas})).await;
     let arguments = json!({
-        "canvas": canvas, "revision": stored["revision"], "action": "video-frame", "inputs": [stored["node"]],
-        "params": {"at": "last"},
+        "canvas": canvas, "revision": stored["revision"], "inputs": [stored["node"]],
+        "steps": [{"action": "video-frame", "params": {"at": "last"}}],
     });
-    let done = tools.ok("action_run", arguments).await;
+    let done = tools.ok("action_run", arguments).await["runs"][0].clone();
     assert_eq!(done["status"], "succeeded", "{done}");
     let facts = tools.ok("describe", json!({"handle": "action:video-frame"})).await;
     assert_eq!(facts.pointer("/facts/medium"), Some(&json!("video")), "{facts}");
@@ -306,13 +306,14 @@ async fn an_action_makes_its_own_target() {
     // As the outline has it.
     let plain = node.as_str().expect("a handle").trim_start_matches("node:").to_owned();
     let arguments = json!({
-        "canvas": canvas, "revision": revision, "action": "resize", "inputs": [plain], "params": {"width": 100},
-        "place": {"title": "Small"},
+        "canvas": canvas, "revision": revision, "inputs": [plain],
+        "steps": [{"action": "resize", "params": {"width": 100}}], "place": {"title": "Small"},
     });
     let made = tools.call("action_run", arguments).await;
-    let output = &made.value["outputs"][0];
+    let run = &made.value["runs"][0];
+    let output = &run["outputs"][0];
     assert_eq!(
-        (&made.value["status"], &output["width"], &made.value["creditCost"]),
+        (&run["status"], &output["width"], &run["creditCost"]),
         (&json!("succeeded"), &json!(100), &json!(0))
     );
     assert_eq!(made.images().len(), 1);
@@ -505,10 +506,10 @@ async fn work_under_way_is_listed_behind_much_that_has_ended() {
     let (canvas, revision, node) = board(&tools.0).await;
     let start = async |title: String| {
         let arguments = json!({
-            "canvas": canvas, "revision": revision, "action": "rotate", "inputs": [node], "params": {"degrees": 90},
+            "canvas": canvas, "revision": revision, "inputs": [node], "steps": [{"action": "rotate", "params": {"degrees": 90}}],
             "place": {"title": title}, "wait": 0,
         });
-        tools.ok("action_run", arguments).await["run"].clone()
+        tools.ok("action_run", arguments).await["runs"][0]["run"].clone()
     };
     let oldest = start("oldest".into()).await;
     for at in 0..51 {

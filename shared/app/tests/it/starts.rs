@@ -1,6 +1,8 @@
 //! Starts of jobs into a node.
 
-use app::job::{AcceptedJob, Destination, Found, JobPlan, JobSettings, JobStart, Reads, StartJob, Targets, Work};
+use app::job::{
+    AcceptedJob, Destination, Found, JobPlan, JobSettings, JobStart, PlannedJob, Reads, StartJob, Targets, Work,
+};
 use app::{Acceptance, Base, LockedCanvas, Terms};
 use canvas::Footprint;
 use db::PgConnection;
@@ -12,7 +14,7 @@ use domain::canvas::{AccessRole, Actor};
 use domain::graph::GraphWrites;
 use domain::id::{CanvasHandle, CanvasId, JobId, NodeId};
 use domain::idempotency::Fingerprint;
-use domain::job::{ActionRequest, JobOperation, Record, Request};
+use domain::job::{ActionRequest, ActionStep, JobOperation, Record, Request};
 use domain::webhook::WebhookInput;
 use futures_util::future::BoxFuture;
 use serde_json::Map;
@@ -59,19 +61,13 @@ impl Work for Resize {
         Box::pin(async move {
             let existing: Vec<_> = found.targets.into_iter().flatten().collect();
             let target = existing.first().ok_or_else(|| app::Error::unprocessable("targetNodeId", "is not a node"))?;
-            let request = Request::Action(ActionRequest {
-                slug: "resize".into(),
-                version: "1.0.0".into(),
-                params: Map::new(),
-                inputs: Vec::new(),
-                target: target.id.clone(),
-            });
+            let step = ActionStep { slug: "resize".into(), version: "1.0.0".into(), params: Map::new() };
+            let request = ActionRequest::new(vec![step], Vec::new(), target.id.clone()).expect("has a step");
+            let request = Request::Action(request);
             Ok(JobPlan {
                 operation: JobOperation::Action,
-                request,
-                targets: self.destination.prepare(caller, None, existing, None, (&[], None))?,
-                estimated_seconds: 1,
-                credit_cost: self.credit_cost,
+                jobs: vec![PlannedJob { request, estimated_seconds: 1, credit_cost: self.credit_cost }],
+                targets: self.destination.prepare(caller, None, existing, Vec::new(), None)?,
                 summary: "started resize".into(),
             })
         })
@@ -110,7 +106,7 @@ fn request(fixture: &Fixture, canvas: &CanvasHandle, node: &NodeId, key: &str) -
             display_name: "me".into(),
             credit_balance: 0,
         },
-        id: JobId::generate(),
+        ids: vec![JobId::generate()],
         canvas: canvas.clone(),
         base: Base { revision: "r0".into(), lenient: false },
         terms: Terms { key: Some(key.into()), max_credits: None },
@@ -135,7 +131,9 @@ async fn start(fixture: &Fixture, start: &JobStart) -> app::Result<AcceptedJob> 
     let ring = ring();
     let settings =
         JobSettings { active_jobs: CAP, retention_tombstone: WINDOWS.tombstone, public_url: PUBLIC_URL, ring: &ring };
-    app::run(fixture.database.pool(), &StartJob { start, settings }, drop).await
+    let mut jobs = app::run(fixture.database.pool(), &StartJob { start, settings }, drop).await?;
+    assert_eq!(jobs.len(), 1, "a start of one job");
+    Ok(jobs.remove(0))
 }
 
 /// The record of a job that is started now.
@@ -160,7 +158,7 @@ async fn a_start_is_made_once_with_its_revision_webhook_and_place_in_the_queue()
     let mut conn = fixture.conn().await;
     for request in &requests {
         let record = started(&fixture, request).await;
-        assert_eq!(record, fixture.get(request.id).await);
+        assert_eq!(record, fixture.get(request.ids[0]).await);
         assert_eq!(record.webhook.is_some(), request.webhook.is_some());
         let canvas = canvases::find(&mut conn, &fixture.account, &request.canvas).await.expect("reads");
         let (canvas, _) = canvas.expect("is there");
@@ -168,7 +166,7 @@ async fn a_start_is_made_once_with_its_revision_webhook_and_place_in_the_queue()
         assert_eq!(record.canvas, Some(request.canvas.clone()));
         let replayed = start(&fixture, request).await.expect("is replayed");
         let AcceptedJob::Record(record, Acceptance::Replayed) = replayed else { panic!("is not replayed") };
-        assert_eq!(record.id, request.id);
+        assert_eq!(record.id, request.ids[0]);
     }
     let places: Vec<i64> =
         sqlx::query_scalar("SELECT fair_seq - min(fair_seq) OVER () FROM task_queue ORDER BY fair_seq")

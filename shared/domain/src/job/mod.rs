@@ -25,7 +25,7 @@ use crate::webhook::DeliveryState;
 use crate::{API_ROOT, Timestamp};
 
 pub use document::{
-    ImageJob, ImageReference, ImageReferenceForm, JobDocument, JobImage, ReferenceInput, Timing, VideoReference,
+    ActionRuns, ImageJob, ImageReference, ImageReferenceForm, JobDocument, JobImage, ReferenceInput, Timing, VideoReference,
     VideoReferenceForm,
 };
 pub use mask::{ImageMask, ImageMaskForm, Mask, MaskMode};
@@ -236,7 +236,7 @@ impl Request {
     /// A word for the work, used in activity entries.
     pub fn title(&self, operation: JobOperation) -> &str {
         match self {
-            Request::Action(action) => &action.slug,
+            Request::Action(action) => &action.last.slug,
             Request::Image(_) | Request::Video(_) => operation.as_str(),
         }
     }
@@ -256,20 +256,48 @@ impl Request {
     }
 }
 
-/// Request of an Image Action.
+/// An Action with its parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ActionRequest {
+pub struct ActionStep {
     /// The Action's slug.
     pub slug: String,
     /// The Action's version.
     pub version: String,
     /// Every parameter, including defaults.
     pub params: Map<String, Value>,
-    /// Inputs in the order that the Action declares.
+}
+
+/// Request of an Image Action, or of several, each of which reads what the one before it made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ActionRequest {
+    /// The last Action. Its parameters are empty if there are several, which no release without `steps` understands.
+    #[serde(flatten)]
+    pub last: ActionStep,
+    /// All of several Actions; empty for a single one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    steps: Vec<ActionStep>,
+    /// The image that the first Action reads, and the second images of all, in order.
     pub inputs: Vec<Input>,
     /// The node that receives the result.
     pub target: NodeId,
+}
+
+impl ActionRequest {
+    /// The request of these Actions. `None` if there is none.
+    pub fn new(steps: Vec<ActionStep>, inputs: Vec<Input>, target: NodeId) -> Option<Self> {
+        let last = steps.last()?.clone();
+        Some(match steps.len() {
+            1 => Self { last, steps: Vec::new(), inputs, target },
+            _ => Self { last: ActionStep { params: Map::new(), ..last }, steps, inputs, target },
+        })
+    }
+
+    /// The Actions, at least one.
+    pub fn steps(&self) -> &[ActionStep] {
+        if self.steps.is_empty() { std::slice::from_ref(&self.last) } else { &self.steps }
+    }
 }
 
 /// Request of a generation, an edit or variations; the operation of the job says which. Rules:
