@@ -143,7 +143,7 @@ async fn make(
     let preview = made.next().map(|(header, content)| (header.format, content));
     let reference = |input: &Input| ReferenceInput { handle: input.handle.clone(), role: None };
     let seconds = prepared.effects().map(|(_, second)| second.map(|at| inputs[at].handle.clone()));
-    let told = steps.iter().zip(seconds).map(|(step, with)| told_step(step, with)).collect::<Vec<_>>();
+    let told = steps.iter().zip(seconds).map(|(step, with)| provenance_step(step, with));
     let last = &steps[steps.len() - 1];
     let provenance = Provenance {
         action_id: Some(action_id(last)),
@@ -152,7 +152,7 @@ async fn make(
         params: Some(last.params.clone()),
         references: inputs.iter().map(reference).collect(),
         run: Some(job.id.into()),
-        steps: (steps.len() > 1).then_some(told),
+        steps: (steps.len() > 1).then(|| told.collect()),
         ..Provenance::new(ProvenanceKind::Action)
     };
     let slugs: Vec<&str> = steps.iter().map(|step| step.slug.as_str()).collect();
@@ -173,7 +173,7 @@ fn action_id(step: &ActionStep) -> String {
 }
 
 /// A step with its second image, as the provenance tells it.
-fn told_step(step: &ActionStep, with: Option<String>) -> ProvenanceStep {
+fn provenance_step(step: &ActionStep, with: Option<String>) -> ProvenanceStep {
     let ActionStep { version, params, .. } = step.clone();
     ProvenanceStep { action_id: action_id(step), action_version: version, params, with }
 }
@@ -424,7 +424,11 @@ mod tests {
             (vec![adjust], vec![None], None),
             (vec![adjust, adjust], vec![generated], Some(DigitalSourceType::TrainedAlgorithmicMedia)),
             (vec![adjust, write, adjust], vec![generated], mixed),
-            (vec![(Effect::Composes, Some(1)), adjust], vec![captured, captured], Some(DigitalSourceType::CompositeCapture)),
+            (
+                vec![(Effect::Composes, Some(1)), adjust],
+                vec![captured, captured],
+                Some(DigitalSourceType::CompositeCapture),
+            ),
             (vec![adjust, (Effect::Composes, Some(1)), write], vec![captured, generated], mixed),
         ] {
             assert_eq!(origin_of(effects.clone().into_iter(), &inputs), expected, "{effects:?}");

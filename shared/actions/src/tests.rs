@@ -173,9 +173,8 @@ fn every_action_gives_the_same_bytes_on_however_many_threads() {
             let params =
                 action.normalize(params_with_effect(&action.slug).as_object().expect("an object")).expect("valid");
             let (sources, files) = (vec![source; action.inputs.len()], vec![file.clone(); action.inputs.len()]);
-            let job = || {
-                single(&action.slug, &params, sources.clone()).expect("is understood").run(&files).expect("runs")
-            };
+            let job =
+                || single(&action.slug, &params, sources.clone()).expect("is understood").run(&files).expect("runs");
             let alone = job();
             assert_eq!(alone, job(), "{} again", action.slug);
             for threads in [2, 4] {
@@ -226,7 +225,8 @@ fn one_by_one(steps: &[ActionStep], files: &[(Source, Bytes)]) -> Output {
             step.params.insert("format".into(), "png".into());
         }
         let count = find(&step.slug).expect("known").inputs.len();
-        let read: Vec<_> = [image.clone()].into_iter().chain(files[second..second + count - 1].iter().cloned()).collect();
+        let read: Vec<_> =
+            [image.clone()].into_iter().chain(files[second..second + count - 1].iter().cloned()).collect();
         second += count - 1;
         let output = run_with(&[step], &read);
         image = file_of(output.clone());
@@ -304,5 +304,8 @@ fn steps_take_the_memory_of_the_largest_and_the_time_of_all() {
     assert!(chain.memory_bytes() < 2 * single.memory_bytes());
     let seconds = |prepared: &Prepared| prepared.estimate().expect("has a result").seconds;
     // 48 megapixels that are made and not written.
-    assert_eq!((seconds(&of(std::slice::from_ref(&shrink))), seconds(&of(&[grow, shrink.clone()])), seconds(&single)), (1, 1, 4));
+    assert_eq!(
+        (seconds(&of(std::slice::from_ref(&shrink))), seconds(&of(&[grow, shrink.clone()])), seconds(&single)),
+        (1, 1, 4)
+    );
 }

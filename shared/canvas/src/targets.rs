@@ -133,7 +133,10 @@ pub fn add(
     let titles = place.titles(graph, &work);
     let targets = ids.iter().zip(titles).zip(sizes.iter().cycle());
     let mut steps: Vec<Step> = targets
-        .map(|((id, title), size)| Step::CreateNode { client_id: None, draft: Box::new(draft(place, title, *size, id)) })
+        .map(|((id, title), size)| Step::CreateNode {
+            client_id: None,
+            draft: Box::new(draft(place, title, *size, id)),
+        })
         .collect();
     steps.extend(connections(graph, &ids, if work.connect { &work.read } else { &[] }));
     let sources = place.location.near.clone().map_or_else(|| work.sources(), |near| vec![near]);
@@ -384,8 +387,8 @@ mod tests {
     fn results_of_a_source_are_columns_of_four_beside_it_and_go_left_or_up_last() {
         let mut graph = graph(vec![at(image("a"), 0.0, 0.0)], Vec::new());
         let mut added = |count| {
-            let (ids, _) =
-                add(&mut graph, &place(None, None, count), &[(100.0, 100.0)], work(&[flow("a")]), AGENT).expect("added");
+            let (ids, _) = add(&mut graph, &place(None, None, count), &[(100.0, 100.0)], work(&[flow("a")]), AGENT)
+                .expect("added");
             positions(&graph, &ids)
         };
         assert_eq!(added(4), [(440.0, -100.0), (440.0, 40.0), (440.0, 180.0), (440.0, 320.0)]);

@@ -128,12 +128,7 @@ pub fn plan(sources: [Size; 2], options: &SideBySideOptions) -> Result<Plan, Pla
 /// # Errors
 ///
 /// Any [`Error`]. A result above the limits is rejected before either image is decoded.
-pub fn change(
-    first: Input,
-    second: &[u8],
-    options: &SideBySideOptions,
-    rows: Option<Finish>,
-) -> Result<Change, Error> {
+pub fn change(first: Input, second: &[u8], options: &SideBySideOptions, rows: Option<Finish>) -> Result<Change, Error> {
     let second = Input::file(second)?;
     let plan = plan([first.size(), second.size()], options)?;
     if let Some(finish) = rows
@@ -141,9 +136,7 @@ pub fn change(
     {
         return Ok(Change::Written(output));
     }
-    let scaled = |image: Input, place: Rect| {
-        image.decode_resized(&resize::Plan::whole(place.size), Color::TRANSPARENT)
-    };
+    let scaled = |image: Input, place: Rect| image.decode_resized(&resize::Plan::whole(place.size), Color::TRANSPARENT);
     let images = [scaled(first, plan.places[0])?, scaled(second, plan.places[1])?];
     let covered: u64 = plan.places.iter().map(|place| place.size.pixels()).sum();
     let is_opaque =
@@ -194,12 +187,7 @@ impl Rows<'_> {
 
 /// Writes the result row by row while its images are decoded. This is possible for two upright
 /// JPEGs if the result is a JPEG and nothing is transparent.
-fn stream(
-    images: [&Input; 2],
-    plan: &Plan,
-    background: Color,
-    finish: Finish,
-) -> Result<Option<Output>, Error> {
+fn stream(images: [&Input; 2], plan: &Plan, background: Color, finish: Finish) -> Result<Option<Output>, Error> {
     let covered: u64 = plan.places.iter().map(|place| place.size.pixels()).sum();
     if !background.is_opaque() && covered != plan.output.pixels() {
         return Ok(None);

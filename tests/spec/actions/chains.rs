@@ -101,7 +101,8 @@ async fn each_input_is_a_run_of_all_steps_at_one_revision() {
         let ids: Vec<&str> = steps.iter().map(|step| text(step, "/actionId")).collect();
         assert_eq!(ids, ["action:resize", "action:crop"]);
         assert_eq!((&steps[0]["params"]["width"], &steps[0]["actionVersion"]), (&json!(32), &json!("1.0.0")));
-        let asset = board.user.get(&format!("/assets/{}", text(&done, "/images/0/assetId"))).await.ok()["asset"].clone();
+        let asset =
+            board.user.get(&format!("/assets/{}", text(&done, "/images/0/assetId"))).await.ok()["asset"].clone();
         assert!(text(&asset, "/name").ends_with("-resize-crop.png"), "{asset}");
     }
     let activity = board.user.get(&format!("/canvases/{}", board.canvas)).await.ok()["activity"].clone();
@@ -217,7 +218,13 @@ async fn every_step_is_checked_before_anything_starts() {
         {"action": "add-text-to-image", "params": {}},
         {"action": "video-frame", "params": {}},
     ]);
-    let fields = ["steps[0].params.width", "steps[0].params.depth", "steps[1].action", "steps[2].params.text", "steps[3].action"];
+    let fields = [
+        "steps[0].params.width",
+        "steps[0].params.depth",
+        "steps[1].action",
+        "steps[2].params.text",
+        "steps[3].action",
+    ];
     board.refused(&[&photo], wrong, json!({}), 400, &fields).await;
     let beyond = json!([resize(32), crop(33, 5)]);
     board.refused(&[&photo], beyond, json!({}), 422, &["steps[1].params.width"]).await;

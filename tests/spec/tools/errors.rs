@@ -144,8 +144,7 @@ async fn a_wrong_parameter_is_reported_with_those_of_the_action() {
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     let (canvas, revision, node) = board(&tools).await;
-    let arguments =
-        json!({"canvas": canvas, "revision": revision, "inputs": [node], "steps": [{"action": "resize", "params": {"widht": 9}}]});
+    let arguments = json!({"canvas": canvas, "revision": revision, "inputs": [node], "steps": [{"action": "resize", "params": {"widht": 9}}]});
     let failure = tools.call("action_run", arguments).await.fails("input_validation_error");
     assert_eq!(failure["error"]["fields"][0]["field"], "steps[0].params.widht");
     let parameters = failure["error"]["details"]["parameters"].as_array().expect("parameters");

@@ -312,10 +312,7 @@ async fn an_action_makes_its_own_target() {
     let made = tools.call("action_run", arguments).await;
     let run = &made.value["runs"][0];
     let output = &run["outputs"][0];
-    assert_eq!(
-        (&run["status"], &output["width"], &run["creditCost"]),
-        (&json!("succeeded"), &json!(100), &json!(0))
-    );
+    assert_eq!((&run["status"], &output["width"], &run["creditCost"]), (&json!("succeeded"), &json!(100), &json!(0)));
     assert_eq!(made.images().len(), 1);
     let read = tools.ok("canvas_read", json!({"canvas": canvas, "nodes": [output["node"]]})).await;
     assert_eq!(
@@ -323,6 +320,32 @@ async fn an_action_makes_its_own_target() {
         (&json!("Small"), &node),
         "{read}"
     );
+}
+
+#[tokio::test]
+async fn actions_run_in_a_row_on_several_images() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    let tools = Checked::new(&user).await;
+    let (canvas, revision, node) = board(&tools.0).await;
+    let steps = json!([
+        {"action": "change-aspect-ratio", "params": {"ratio": "4:5"}},
+        {"action": "overlay-image", "with": node},
+        {"action": "resize", "params": {"width": 40, "height": 50}},
+    ]);
+    let arguments = json!({"canvas": canvas, "revision": revision, "inputs": [node, node], "steps": steps});
+    let made = tools.call("action_run", arguments.clone()).await;
+    let runs = made.value["runs"].as_array().expect("runs");
+    assert_eq!((runs.len(), made.images().len()), (2, 2));
+    for run in runs {
+        let output = &run["outputs"][0];
+        assert_eq!(
+            (&run["status"], &output["width"], &output["height"]),
+            (&json!("succeeded"), &json!(40), &json!(50))
+        );
+    }
+    let again = tools.ok("action_run", arguments).await;
+    assert!(again["runs"].as_array().expect("runs").iter().all(|run| run["replayed"] == true), "{again}");
 }
 
 #[tokio::test]

@@ -98,8 +98,8 @@ pub async fn run(
     body: JsonBody,
 ) -> Result {
     let request = body.checked(|request: ChainRequest| request.check(&app.guard, &caller.account)).await?;
-    let start_of = request.start_of(&caller, prefer::lenient(&headers), trace);
-    start(&app, &caller, start_of, Accepted::Runs).await
+    let jobs = request.start(&caller, prefer::lenient(&headers), trace);
+    start(&app, &caller, jobs, Accepted::Runs).await
 }
 
 struct CheckedChain {
@@ -117,7 +117,9 @@ impl ChainRequest {
         let canvas = canvas_of(&mut check, &self.canvas_id, None, account);
         let inputs = self.inputs.iter().enumerate();
         let inputs: Vec<Option<Named>> = inputs
-            .map(|(index, text)| check.parsed(format!("inputs[{index}]"), Named::parse(text, account).ok_or(NOT_AN_IMAGE)))
+            .map(|(index, text)| {
+                check.parsed(format!("inputs[{index}]"), Named::parse(text, account).ok_or(NOT_AN_IMAGE))
+            })
             .collect();
         let steps = checked_steps(&mut check, self.steps, account);
         check.at_most_one(&[("targetNodeIds", self.target_node_ids.is_some()), ("place", self.place.is_some())], true);
@@ -126,7 +128,8 @@ impl ChainRequest {
             check.note_if(place.count().is_some_and(|places| places as usize != count), "place.count", &*message);
             Targets::Place(place.check(&mut check, NodeType::Image, count as u32))
         });
-        let read: Vec<&Named> = inputs.iter().flatten().chain(steps.iter().filter_map(|step| step.with.as_ref())).collect();
+        let read: Vec<&Named> =
+            inputs.iter().flatten().chain(steps.iter().filter_map(|step| step.with.as_ref())).collect();
         let targets = self.target_node_ids.map(|targets| {
             check.note_if(targets.len() != count, "targetNodeIds", &*message);
             Targets::Nodes(checked_targets(&mut check, &targets, &read))
@@ -155,7 +158,8 @@ fn checked_targets(check: &mut Check, targets: &[String], read: &[&Named]) -> Ve
 
 /// The steps without violations of their own.
 fn checked_steps(check: &mut Check, steps: Vec<StepRequest>, account: &AccountUid) -> Vec<Step> {
-    let reads_video = steps.first().and_then(|step| actions::find(&step.action)).is_some_and(|it| it.medium == Medium::Video);
+    let reads_video =
+        steps.first().and_then(|step| actions::find(&step.action)).is_some_and(|it| it.medium == Medium::Video);
     let mut checked = Vec::with_capacity(steps.len());
     for (index, StepRequest { action, params, with }) in steps.into_iter().enumerate() {
         let field = |member: &str| format!("steps[{index}].{member}");
@@ -165,8 +169,16 @@ fn checked_steps(check: &mut Check, steps: Vec<StepRequest>, account: &AccountUi
             continue;
         };
         let second = action.inputs.get(1);
-        check.note_if(index > 0 && action.medium == Medium::Video, field("action"), "reads a video: it must be the first step");
-        check.note_if(second.is_some() && reads_video, field("action"), "reads a second image: the inputs must be images");
+        check.note_if(
+            index > 0 && action.medium == Medium::Video,
+            field("action"),
+            "reads a video: it must be the first step",
+        );
+        check.note_if(
+            second.is_some() && reads_video,
+            field("action"),
+            "reads a second image: the inputs must be images",
+        );
         match (second, &with) {
             (Some(second), None) => {
                 check.note(field("with"), format!("is required: the second image of this Action, `{}`", second.id));
@@ -176,7 +188,9 @@ fn checked_steps(check: &mut Check, steps: Vec<StepRequest>, account: &AccountUi
         }
         match action.normalize(&params) {
             Ok(params) => checked.push(Step { action, params, with: with.flatten() }),
-            Err(violations) => check.extend(violations.into_iter().map(|it| Violation::new(field(&it.field), it.message))),
+            Err(violations) => {
+                check.extend(violations.into_iter().map(|it| Violation::new(field(&it.field), it.message)))
+            }
         }
     }
     checked
@@ -184,7 +198,7 @@ fn checked_steps(check: &mut Check, steps: Vec<StepRequest>, account: &AccountUi
 
 impl CheckedChain {
     /// The start of the runs. Different spellings of one request have the same fingerprint.
-    fn start_of(self, caller: &Credential, lenient: bool, trace: Trace) -> JobStart {
+    fn start(self, caller: &Credential, lenient: bool, trace: Trace) -> JobStart {
         let Self { checked, inputs, steps } = self;
         let Checked { base_revision, webhook, destination, .. } = &checked;
         let spelled = steps.iter().map(|Step { action, params, with }| {

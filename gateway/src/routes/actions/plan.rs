@@ -1,9 +1,7 @@
 //! The checks of Action runs against stored state (docs/reference/actions.md). A run of one Action is a chain of one step.
 
 use actions::{DefinedAction, Estimate, Frame, NotUnderstood, Prepared, Source, Unfit};
-use app::job::{
-    Destination, ExpectedResult, Found, JobPlan, JobStart, PlannedJob, Reads, Work, link, target_is_taken,
-};
+use app::job::{Destination, ExpectedResult, Found, JobPlan, JobStart, PlannedJob, Reads, Work, link, target_is_taken};
 use app::{Base, LockedCanvas, Terms};
 use canvas::Footprint;
 use db::PgConnection;
@@ -156,16 +154,17 @@ impl Work for Run {
             let results = self.inputs.iter().zip(&estimates).map(|(input, estimate)| self.expected(input, *estimate));
             let targets = self.destination.prepare(caller, graph, existing, results.collect(), None)?;
             let planned = self.inputs.iter().zip(inputs).zip(&estimates).zip(&targets.nodes);
-            let jobs = planned.map(|(((named, image), estimate), target)| {
+            let jobs = planned.map(|(((named, image), estimate), target)| -> app::Result<PlannedJob> {
                 let second = self.steps.iter().filter_map(|step| step.with.as_ref()).zip(seconds);
                 let read = std::iter::once((named, image)).chain(second);
-                let read = read.map(|(named, image)| JobInput { handle: named.to_string(), asset: image.handle.clone() });
+                let read =
+                    read.map(|(named, image)| JobInput { handle: named.to_string(), asset: image.handle.clone() });
                 let request = ActionRequest::new(steps.clone(), read.collect(), target.id.clone());
                 let request = request.ok_or_else(|| app::Error::Inconsistent("a run without an Action".into()))?;
                 let estimated_seconds = estimate.map_or(1, |estimate| estimate.seconds);
                 Ok(PlannedJob { request: Request::Action(request), estimated_seconds, credit_cost: 0 })
             });
-            let jobs = jobs.collect::<app::Result<_>>()?;
+            let jobs = jobs.collect::<app::Result<Vec<_>>>()?;
             Ok(JobPlan { operation: JobOperation::Action, jobs, targets, summary: self.summary() })
         })
     }

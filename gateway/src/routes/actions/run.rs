@@ -83,8 +83,8 @@ pub async fn run(
     let action = action_of(&params);
     let check = |request: RunRequest| request.check(&app.guard, &caller.account, action.as_ref().ok());
     let (request, action) = combine_violations(body.checked(check).await, action)?;
-    let start_of = request.start_of(&caller, action, prefer::lenient(&headers), trace);
-    start(&app, &caller, start_of, Accepted::Job).await
+    let job = request.start(&caller, action, prefer::lenient(&headers), trace);
+    start(&app, &caller, job, Accepted::Job).await
 }
 
 impl RunRequest {
@@ -148,7 +148,7 @@ struct CheckedRun {
 
 impl CheckedRun {
     /// The start of the run. Different spellings of one request have the same fingerprint.
-    fn start_of(self, caller: &Credential, action: &'static DefinedAction, lenient: bool, trace: Trace) -> JobStart {
+    fn start(self, caller: &Credential, action: &'static DefinedAction, lenient: bool, trace: Trace) -> JobStart {
         let Self { checked, inputs, params } = self;
         let Checked { base_revision, webhook, destination, .. } = &checked;
         let body = json!({

@@ -1,8 +1,6 @@
 //! The checks of an image request against stored state (docs/reference/images.md).
 
-use app::job::{
-    Destination, ExpectedResult, Found, JobPlan, JobStart, PlannedJob, Reads, Work, target_is_taken,
-};
+use app::job::{Destination, ExpectedResult, Found, JobPlan, JobStart, PlannedJob, Reads, Work, target_is_taken};
 use app::{Base, LockedCanvas, Wanted};
 use canvas::Footprint;
 use db::PgConnection;

@@ -152,7 +152,8 @@ impl Command for StartVideo<'_> {
     }
 
     async fn replay(&self, conn: &mut PgConnection, outcome: StoredOutcome) -> app::Result<AcceptedJob> {
-        let jobs = AcceptedJob::of_replay(conn, self.app.job_settings(), &self.caller.account, self.key(), outcome).await?;
+        let jobs =
+            AcceptedJob::of_replay(conn, self.app.job_settings(), &self.caller.account, self.key(), outcome).await?;
         jobs.into_iter().next().ok_or_else(|| app::Error::Inconsistent("a start of a video without a job".into()))
     }
 }

@@ -1,8 +1,6 @@
 //! The checks of a video request against stored state (docs/reference/videos.md), and the start of one with a target.
 
-use app::job::{
-    Destination, ExpectedResult, Found, JobPlan, JobStart, PlannedJob, Reads, Work, target_is_taken,
-};
+use app::job::{Destination, ExpectedResult, Found, JobPlan, JobStart, PlannedJob, Reads, Work, target_is_taken};
 use app::{Base, LockedCanvas, Wanted};
 use canvas::Footprint;
 use db::PgConnection;

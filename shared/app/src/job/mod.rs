@@ -20,7 +20,7 @@ pub use end::{End, end};
 pub use keep::{KeepVideo, KeptIn, VIDEO_NAME, first_frame};
 pub use review::{PreparedReview, Reviews};
 pub use start::{
-    AcceptedJob, Found, JobPlan, JobSettings, JobStart, PlannedJob, Reads, StartJob, Work, insert_delivery, require_room,
-    target_is_taken,
+    AcceptedJob, Found, JobPlan, JobSettings, JobStart, PlannedJob, Reads, StartJob, Work, insert_delivery,
+    require_room, target_is_taken,
 };
 pub use targets::remove_targets;

@@ -45,7 +45,8 @@ pub async fn action(context: &Context, action: Action) -> Outcome {
             let on = canvas(&options.on)?;
             let known = context.client.get_action(&action).await?.value()?.action;
             let params = parameters(&known.parameters, &params)?;
-            let is_single = with.is_none() && then.is_empty() && inputs.len() <= known.inputs.len() && targets.len() < 2;
+            let is_single =
+                with.is_none() && then.is_empty() && inputs.len() <= known.inputs.len() && targets.len() < 2;
             let mut body = Body::from_iter([("canvasId".into(), json!(on)), ("inputs".into(), json!(inputs))]);
             match targets.as_slice() {
                 [] => _ = body.insert("place".into(), place(position, None)),

@@ -25,8 +25,8 @@ use crate::webhook::DeliveryState;
 use crate::{API_ROOT, Timestamp};
 
 pub use document::{
-    ActionRuns, ImageJob, ImageReference, ImageReferenceForm, JobDocument, JobImage, ReferenceInput, Timing, VideoReference,
-    VideoReferenceForm,
+    ActionRuns, ImageJob, ImageReference, ImageReferenceForm, JobDocument, JobImage, ReferenceInput, Timing,
+    VideoReference, VideoReferenceForm,
 };
 pub use mask::{ImageMask, ImageMaskForm, Mask, MaskMode};
 pub use placement::{PlacedVideo, Placement, Preview};
@@ -515,7 +515,40 @@ pub fn canvas_url(public_url: &str, canvas: &CanvasHandle) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    fn stored(slugs: &[&str]) -> Value {
+        let params = Map::from_iter([("width".to_owned(), json!(2))]);
+        let step =
+            |slug: &&str| ActionStep { slug: (*slug).to_owned(), version: "1.0.0".to_owned(), params: params.clone() };
+        let target = NodeId::from_stored("t".to_owned());
+        let request = ActionRequest::new(slugs.iter().map(step).collect(), Vec::new(), target).expect("has a step");
+        let written = json!(Request::Action(request.clone()));
+        assert_eq!(serde_json::from_value::<Request>(written.clone()).expect("reads back"), Request::Action(request));
+        written
+    }
+
+    #[test]
+    fn a_single_action_is_stored_as_releases_without_chains_store_it() {
+        let request = json!({
+            "kind": "action", "slug": "resize", "version": "1.0.0", "params": {"width": 2}, "inputs": [], "target": "t",
+        });
+        assert_eq!(stored(&["resize"]), request);
+        let Request::Action(read) = serde_json::from_value(request).expect("reads") else { panic!("is no Action") };
+        assert_eq!(read.steps(), [read.last.clone()]);
+    }
+
+    #[test]
+    fn a_release_without_chains_finds_no_parameters_in_one() {
+        let chain = stored(&["crop", "resize"]);
+        assert_eq!((&chain["slug"], &chain["params"]), (&json!("resize"), &json!({})));
+        let Request::Action(read) = serde_json::from_value(chain).expect("reads") else { panic!("is no Action") };
+        let slugs: Vec<&str> = read.steps().iter().map(|step| step.slug.as_str()).collect();
+        assert_eq!(slugs, ["crop", "resize"]);
+        assert_eq!(read.steps()[1].params["width"], 2);
+    }
 
     #[test]
     fn no_terminal_state_but_success_is_ever_left() {

@@ -12,8 +12,8 @@ use domain::canvas::{AccessRole, Actor, CanvasRecord};
 use domain::graph::{GraphWrites, Node};
 use domain::id::{AssetId, CanvasHandle, CanvasId, JobId, NodeId};
 use domain::job::{
-    ActionRequest, ActionStep, CancelReason, Failure, FailureCode, Input, JobOperation, JobStatus, Placement, ReferenceInput,
-    Request,
+    ActionRequest, ActionStep, CancelReason, Failure, FailureCode, Input, JobOperation, JobStatus, Placement,
+    ReferenceInput, Request,
 };
 use serde_json::Map;
 use uuid::Uuid;
