@@ -72,7 +72,7 @@ pub struct StepRequest {
     with: Option<String>,
 }
 
-/// Run several Image Actions in a row
+/// Run Image Actions in a row
 ///
 /// Queues a run for each input: all of them, or none. In a run, each Action reads what the one before it made, and only the last
 /// result is encoded, stored and shown in the target of that input. Use it to do the same to several images, or several things to
