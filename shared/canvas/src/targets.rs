@@ -120,8 +120,8 @@ fn of_target(links: &[Vec<Link>], index: usize) -> &[Link] {
     if links.len() == 1 { &links[0] } else { links.get(index).map_or(&[], Vec::as_slice) }
 }
 
-/// Adds empty nodes for work, each of its own size or all of one, and the connections into them if they are wanted. Returns their ids. The graph of a refused
-/// addition is of no use.
+/// Adds empty nodes for work, each of its own size or all of one, and the connections into them if they are wanted. Returns their ids.
+/// The graph of a refused addition is of no use.
 pub fn add(
     graph: &mut Graph,
     place: &Place,
@@ -461,6 +461,25 @@ mod tests {
         let before = seen(&full);
         assert_eq!(refused(&mut full, &place(None, Some("s"), 2), &[]), ["operations[0].sectionId"]);
         assert_eq!(seen(&full), before);
+    }
+
+    #[test]
+    fn targets_with_sources_of_their_own_are_named_after_them_and_hang_below_their_row() {
+        let sources = vec![at(image("a"), 0.0, 0.0), at(image("b"), 360.0, 0.0), at(image("logo"), -5000.0, 900.0)];
+        let mut graph = graph(sources, Vec::new());
+        let read = vec![vec![flow("a"), flow("logo")], vec![flow("b"), flow("logo")], vec![flow("a")]];
+        let work = Work { read, connect: true, prompt: None };
+        let sizes = [(100.0, 60.0), (200.0, 90.0), (50.0, 50.0)];
+        let (ids, _) = add(&mut graph, &place(None, None, 3), &sizes, work, AGENT).expect("added");
+        let nodes: Vec<&Node> = ids.iter().filter_map(|id| graph.node(id)).collect();
+        assert_eq!(nodes.iter().map(|node| (node.width, node.height)).collect::<Vec<_>>(), sizes);
+        let top = nodes[0].position.y;
+        assert!(nodes.iter().all(|node| node.position.y == top) && top > 300.0, "{nodes:?}");
+        assert_eq!(nodes[0].position.x, 0.0);
+        let incoming: Vec<Vec<&str>> =
+            ids.iter().map(|id| graph.incoming(id).map(|link| link.from.as_str()).collect()).collect();
+        assert_eq!(incoming, [vec!["a", "logo"], vec!["b", "logo"], vec!["a"]]);
+        assert_eq!(nodes.iter().map(|node| node.title.as_str()).collect::<Vec<_>>(), ["a 1", "b 1", "a 2"]);
     }
 
     #[test]
