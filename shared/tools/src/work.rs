@@ -227,7 +227,7 @@ pub async fn start_several(
 }
 
 /// Sends a start. Its answer comes with the time of the service.
-async fn send<T: DeserializeOwned>(
+async fn send<T: DeserializeOwned + 'static>(
     call: &Call,
     request: client::Call<T>,
     on: Option<(&str, &str)>,

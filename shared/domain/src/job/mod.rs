@@ -537,7 +537,7 @@ mod tests {
         });
         assert_eq!(stored(&["resize"]), request);
         let Request::Action(read) = serde_json::from_value(request).expect("reads") else { panic!("is no Action") };
-        assert_eq!(read.steps(), [read.last.clone()]);
+        assert_eq!(read.steps(), std::slice::from_ref(&read.last));
     }
 
     #[test]
