@@ -192,9 +192,9 @@ impl Work for Generation {
             };
             let results = vec![ExpectedResult { size, read: self.images.links() }];
             let targets = self.destination.prepare(caller, graph, existing, results, Some(&written))?;
+            let (model, estimated_seconds) = (model.chosen(), model.estimated_seconds());
             // At most four targets, and prices are far below the maximum of the type.
             let credit_cost = model.credit_cost.saturating_mul(targets.nodes.len() as i64);
-            let (model, estimated_seconds) = (model.chosen(), model.estimated_seconds());
             let request = Request::Image(ImageRequest {
                 model,
                 prompt,
