@@ -111,6 +111,16 @@ def action(body, scratch):
     slots(body, scratch)
 
 
+def chain(body, scratch):
+    body["inputs"] = [IMAGE]
+    body["steps"] = [{"action": "resize", "params": {"width": 32}}, {"action": "rotate", "params": {"degrees": 90}}]
+    if "targetNodeIds" in body and "place" not in body:
+        body["targetNodeIds"] = [scratch.node("image", {})]
+    else:
+        body["place"] = {"title": "result"}
+        without(body, "targetNodeIds")
+
+
 def video(body, scratch):
     without(body, "connectionId", "canvasId", "ownerUid", "aspectRatio", "durationSeconds", "resolution", "generateAudio",
             "firstFrame", "lastFrame", "references", "baseRevision", "targetNodeId", "place", "connect")
@@ -184,7 +194,7 @@ def nothing(body, scratch):
 
 
 ARRANGE = {
-    "generateImages": image, "editImages": image, "varyImages": image, "runAction": action, "generateVideo": video, "keepJobVideo": keeping,
+    "generateImages": image, "editImages": image, "varyImages": image, "runAction": action, "runActions": chain, "generateVideo": video, "keepJobVideo": keeping,
     "forkRecipe": fork, "runRecipe": recipe, "createElement": element, "updateElement": element_patch,
     "reviewCampaign": review, "applyOperations": operations, "createWorkflow": workflow,
     "planCampaign": nothing, "startCampaign": nothing,
@@ -194,7 +204,7 @@ ARRANGE = {
 
 
 # Operations that start work; the first arranged requests of each are a start, a dry run and a replay.
-STARTS = {"generateImages", "editImages", "varyImages", "runAction", "generateVideo", "runRecipe", "startCampaign"}
+STARTS = {"generateImages", "editImages", "varyImages", "runAction", "runActions", "generateVideo", "runRecipe", "startCampaign"}
 
 
 def set_terms(body, is_dry_run):

@@ -62,6 +62,7 @@ pub fn documented() -> (Router<App>, Value) {
         .routes(routes!(actions::list::list))
         .routes(routes!(actions::read::read))
         .routes(routes!(actions::run::run))
+        .routes(routes!(actions::chain::run))
         .routes(routes!(images::generate::generate))
         .routes(routes!(images::edit::edit))
         .routes(routes!(images::variations::variations))

@@ -9,6 +9,7 @@ use domain::id::{AccountUid, CanvasHandle, JobId};
 use domain::job::JobStatus;
 use domain::webhook::WebhookInput;
 use egress::Guard;
+use http::StatusCode;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -79,8 +80,17 @@ impl App {
     }
 }
 
-/// Starts a job of the caller on a canvas, or finds the job of an equal request: 202 with the job's record. Of a dry run: the quote.
-pub async fn start<G>(app: &App, caller: &Caller<G>, start: JobStart) -> Result {
+/// The form of the response to a start.
+#[derive(Clone, Copy)]
+pub enum Accepted {
+    /// The record of its only job.
+    Job,
+    /// `runs` with the record of each job.
+    Runs,
+}
+
+/// Starts jobs of the caller on a canvas, or finds the jobs of an equal request: 202 with their records. Of a dry run: the quote.
+pub async fn start<G>(app: &App, caller: &Caller<G>, start: JobStart, form: Accepted) -> Result {
     let JobStart { canvas, work, terms, .. } = &start;
     let command = StartJob { start: &start, settings: app.job_settings() };
     let reads_graph = work.destination().reads_graph();
@@ -103,9 +113,12 @@ pub async fn start<G>(app: &App, caller: &Caller<G>, start: JobStart) -> Result 
     let permit = app.writers.pass(&caller.account, &canvas.to_string()).await?;
     // After the wait for the canvas, as in all writes: who waits for it holds no memory that others need.
     let _room = reserve().await?;
-    let accepted = caller.run_if(has_cpu, app, &command).await?;
+    let mut accepted = caller.run_if(has_cpu, app, &command).await?;
     drop(permit);
-    answer(app, caller, accepted).await
+    match form {
+        Accepted::Job => answer(app, caller, accepted.remove(0)).await,
+        Accepted::Runs => answer_all(app, caller, accepted).await,
+    }
 }
 
 /// Checks that the caller may write to the canvas, before it waits for the canvas. A caller without access is rejected before the
@@ -177,6 +190,24 @@ pub fn webhook_of(check: &mut Check, guard: &Guard, webhook: Option<WebhookInput
 
 /// 202 with the job's record; announces the task of a new job.
 pub async fn answer(app: &App, caller: &Credential, accepted: AcceptedJob) -> Result {
+    let (job, acceptance) = announced(app, caller, accepted).await?;
+    let poll_url = job["pollUrl"].as_str().unwrap_or_default().to_owned();
+    Ok(accepted_as(acceptance, reply::accepted(&poll_url, &job)))
+}
+
+/// 202 with the records of several jobs; announces the tasks of new ones.
+async fn answer_all(app: &App, caller: &Credential, accepted: Vec<AcceptedJob>) -> Result {
+    let (mut runs, mut how) = (Vec::with_capacity(accepted.len()), Acceptance::New);
+    for job in accepted {
+        let (run, acceptance) = announced(app, caller, job).await?;
+        runs.push(run);
+        how = acceptance;
+    }
+    Ok(accepted_as(how, reply::with_status(StatusCode::ACCEPTED, &json!({"runs": runs}))))
+}
+
+/// The record of a job, and how it was accepted. Announces the task of a new job.
+async fn announced(app: &App, caller: &Credential, accepted: AcceptedJob) -> Result<(Value, Acceptance)> {
     let (mut job, acceptance) = match accepted {
         AcceptedJob::Record(mut record, acceptance) => {
             if acceptance != Acceptance::Replayed {
@@ -198,8 +229,7 @@ pub async fn answer(app: &App, caller: &Credential, accepted: AcceptedJob) -> Re
     if acceptance == Acceptance::Replayed {
         job["replayed"] = json!(true);
     }
-    let poll_url = job["pollUrl"].as_str().unwrap_or_default().to_owned();
-    Ok(accepted_as(acceptance, reply::accepted(&poll_url, &job)))
+    Ok((job, acceptance))
 }
 
 /// The response to a start that was accepted so.

@@ -87,12 +87,11 @@ def turned_jpeg(account, canvas, node):
         "action_run",
         canvas=canvas,
         revision=account.owner.get(f"/canvases/{canvas}/changes?since=none")["revision"],
-        action="rotate",
         inputs=[node],
-        params={"degrees": 0, "format": "jpeg"},
+        steps=[{"action": "rotate", "params": {"degrees": 0, "format": "jpeg"}}],
     )
     request = urllib.request.Request(
-        f"{SERVICE['baseUrl']}/api/canvas-agent/v1/assets/{told['outputs'][0]['asset']}/content",
+        f"{SERVICE['baseUrl']}/api/canvas-agent/v1/assets/{told['runs'][0]['outputs'][0]['asset']}/content",
         headers={"Authorization": f"Bearer {account.owner.token}"},
     )
     jpeg = urllib.request.urlopen(request).read()

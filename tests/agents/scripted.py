@@ -58,11 +58,10 @@ class Agent:
         sources, revision = self.nodes(canvas, "image")
         for node, title in sources:
             params = {"width": 1080, "height": 1350, "fit": "cover", "format": "jpeg"}
+            steps = [{"action": "resize", "params": params}]
             place = {"near": f"node:{node}", "title": f"{title} 4:5"}
-            made = self.tools.ok(
-                "action_run", canvas=canvas, revision=revision, action="resize", inputs=[node], params=params, place=place
-            )
-            revision = made["revision"]
+            made = self.tools.ok("action_run", canvas=canvas, revision=revision, inputs=[node], steps=steps, place=place)
+            revision = made["runs"][-1]["revision"]
         self.claim(canvas)
 
     def rename(self, canvas):

@@ -168,7 +168,8 @@ function cases(kind: Kind): void {
 
   test("resources are listed and read", async () => {
     const { canvas, revision, node, asset } = await board(host);
-    const { run } = await ok(host, "action_run", { canvas, revision, action: "rotate", inputs: [node], params: { degrees: 90 } });
+    const steps = [{ action: "rotate", params: { degrees: 90 } }];
+    const [{ run } = {}] = (await ok(host, "action_run", { canvas, revision, inputs: [node], steps }))["runs"] as Value[];
     const address = addressOf(canvas);
     assert((await host.resources()).some(({ uri }) => uri === `${address}/outline`));
     assert.equal((await host.templates()).length, 5);
@@ -206,13 +207,14 @@ function cases(kind: Kind): void {
   test("progress is told until the end", async () => {
     const { canvas, revision, node } = await board(host);
     const told: Progress[] = [];
-    const args = { canvas, revision, action: "rotate", inputs: [node], params: { degrees: 90 } };
+    const args = { canvas, revision, inputs: [node], steps: [{ action: "rotate", params: { degrees: 90 } }] };
     const { value } = await seen(host, "action_run", args, (progress) => told.push(progress));
-    assert.equal(value["status"], "succeeded");
+    const [run = {}] = value["runs"] as Value[];
+    assert.equal(run["status"], "succeeded");
     assert(told.length > 0);
     assert.deepEqual(told.map(({ progress }) => progress), told.map(({ progress }) => progress).toSorted((one, other) => one - other), "it never falls");
     for (const { progress, total } of told) assert(total === 1 && progress >= 0 && progress <= total, "outputs that are made");
-    for (const { message } of told) assert(message?.startsWith(String(value["run"])), message);
+    for (const { message } of told) assert(message?.startsWith(String(run["run"])), message);
   });
 
   if (kind.version === STATELESS) {
@@ -286,8 +288,8 @@ function furtherCases(kind: Kind): void {
     assert.equal((await call("describe", { handle: stored["asset"] }))["kind"], "asset");
     assert.equal((await call("import_url", { canvas, url: `${SHOP_URL}/boots.png`, as: "image" }))["status"], "succeeded");
     const revision = await newest(host, String(canvas));
-    const acted = await call("action_run", { canvas, revision, action: "resize", inputs: [stored["node"]], params: { width: 100 } });
-    assert(acted["status"] === "succeeded" && image(acted.content) && acted.content.some(({ type }) => type === "resource_link"));
+    const acted = await call("action_run", { canvas, revision, inputs: [stored["node"]], steps: [{ action: "resize", params: { width: 100 } }] });
+    assert((acted["runs"] as Value[])[0]?.["status"] === "succeeded" && image(acted.content) && acted.content.some(({ type }) => type === "resource_link"));
     const made = await call("image_generate", { canvas, revision, mode: "generate", model: MODEL, prompt: "a harbor", count: 2, wait: 0 });
     const waited = await call("run_wait", { runs: [made["run"]] });
     assert.equal((waited["runs"] as Value[])[0]?.["status"], "succeeded");

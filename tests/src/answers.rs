@@ -12,7 +12,7 @@ use domain::element::{
     CollectionDeleted, CollectionList, CollectionRead, ElementList, ElementOrVersion, ElementRead, VersionList,
 };
 use domain::import::{ImageImport, ProductImport};
-use domain::job::{ImageJob, JobDocument, RunList, StartQuote, VideoJob};
+use domain::job::{ActionRuns, ImageJob, JobDocument, RunList, StartQuote, VideoJob};
 use domain::link::{DownloadLinks, UploadLinks};
 use domain::model::{ConnectionList, ModelPage, ModelRead};
 use domain::operation::OperationsAnswer;
@@ -44,6 +44,7 @@ macro_rules! types {
 types![
     ActionPage,
     ActionRead,
+    ActionRuns,
     AssetList,
     AssetRead,
     AuthStatus,

@@ -138,7 +138,7 @@ impl Kind {
             "near" | "sectionId" | "nodeId" | "nodeIds" | "fromNodeId" | "toNodeId" | "targetNodeId"
             | "targetNodeIds" | "promptNodeId" | "instanceNodeId" | "sourceNodeId" => Some(Self::Node),
             "connectionId" if in_connection_operation => Some(Self::Connection),
-            "references" | "source" | "mask" | "firstFrame" | "lastFrame" | "inputs" | "handle" | "value" => {
+            "references" | "source" | "mask" | "firstFrame" | "lastFrame" | "inputs" | "with" | "handle" | "value" => {
                 Some(Self::Image)
             }
             _ => None,
@@ -221,6 +221,10 @@ mod tests {
             (
                 json!({"place": {"near": "n3", "sectionId": "node:n4"}}),
                 json!({"place": {"near": "N3", "sectionId": "node:N4"}}),
+            ),
+            (
+                json!({"inputs": ["node:n1"], "steps": [{"with": "node:n2", "params": {"text": "node:n1"}}]}),
+                json!({"inputs": ["node:N1"], "steps": [{"with": "node:N2", "params": {"text": "node:n1"}}]}),
             ),
             (
                 json!({"references": ["node:n1", {"handle": "node:n2"}]}),

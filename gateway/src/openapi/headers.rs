@@ -130,7 +130,8 @@ fn of_success(id: &str, path: &str, status: &str) -> Vec<Carried> {
         "201" if !["createElementCollection", "createUploads"].contains(&id) && path.starts_with(API_ROOT) => {
             add(&["Location"], true)
         }
-        "202" if path.starts_with(API_ROOT) => add(&["Location"], true),
+        // Chains of Actions are several runs.
+        "202" if id != "runActions" && path.starts_with(API_ROOT) => add(&["Location"], true),
         "206" => add(&["Content-Range"], true),
         _ => {}
     }
@@ -170,6 +171,7 @@ fn of_success(id: &str, path: &str, status: &str) -> Vec<Carried> {
             | "forkRecipe"
             | "generateImages"
             | "runAction"
+            | "runActions"
             | "runRecipe"
             | "startCampaign"
             | "varyImages"

@@ -1,6 +1,6 @@
-//! An Image Action: load its inputs, run the engine, store the result, complete the job.
+//! One or several Image Actions: load the inputs, run the engine, store the result, complete the job.
 //!
-//! **Guarantee.** Each Action takes effect once, whatever crashes: until the final transaction only
+//! **Guarantee.** Each job takes effect once, whatever crashes: until the final transaction only
 //! the job's state is visible, and that transaction is fenced by the lease. A stored blob that
 //! nothing refers to is deleted later.
 //!
@@ -8,7 +8,7 @@
 //! written in one place. Every step checks for a cancel request, which also interrupts the wait for
 //! pixel memory (docs/reference/jobs.md#cancel).
 
-use actions::{Frame, Prepared, Source};
+use actions::{Effect, Frame, Prepared, Source, StepError};
 use app::job::{Completion, CompletionResult};
 use bytes::Bytes;
 use db::jobs::ResultFiles;
@@ -16,16 +16,15 @@ use decoder::{Made, Order, Refusal, Work};
 use domain::asset::AssetRecord;
 use domain::id::{AssetId, JobId};
 use domain::job::{
-    ActionRequest, CancelReason, Failure, FailureCode, Input, JobStatus, Placement, Preview, Record, ReferenceInput,
-    Request,
+    ActionRequest, ActionStep, CancelReason, Failure, FailureCode, Input, JobStatus, Placement, Preview, Record,
+    ReferenceInput, Request,
 };
 use domain::limits::{FILE_NAME_MAX, RENDITION_EAGER, TASK_CLAIMS_MAX};
-use domain::metadata::{Provenance, ProvenanceKind};
+use domain::metadata::{Provenance, ProvenanceKind, ProvenanceStep};
 use domain::origin::{self, DigitalSourceType, Origin};
 use futures_util::future::try_join_all;
 use raster::{Color, Encoding, Format, OutputFormat};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use taskqueue::{Decision, Lease, Task};
 use uuid::Uuid;
 use worker::decode::{header_of_made, refusal};
@@ -99,17 +98,17 @@ async fn make(
     if job.status == JobStatus::Canceling || lease.is_cancel_requested() {
         return Err(Interrupt::Canceled);
     }
-    let ActionRequest { slug, version, params, inputs, .. } = request;
+    let (steps, inputs) = (request.steps(), &request.inputs);
     let stored = inputs.iter().zip(assets).map(|(input, asset)| asset.ok_or_else(|| gone(input)));
     let assets: Vec<AssetRecord> = stored.collect::<Result<_, _>>()?;
-    let prepared = Prepared::new(slug, params, assets.iter().map(source).collect())
+    let prepared = Prepared::new(steps, assets.iter().map(source).collect())
         .map_err(|error| Error::from(ExecutionError::NotUnderstood(error)))?;
     let origins: Vec<Option<Origin>> = assets.iter().map(|asset| asset.origin).collect();
-    let (origin, marks) = (origin::of_output(origin::Work::Action(prepared.action().effect()), &origins), worker.marks);
+    let (origin, marks) = (origin_of(prepared.effects(), &origins), worker.marks);
     let computing = async {
         // Memory is reserved before the files are loaded, so that jobs that wait for memory hold
         // nothing.
-        let act = Act::new(slug, params, &assets);
+        let act = Act::new(steps, &assets);
         let finish = move |first: &[u8], made: Vec<Vec<u8>>| {
             let packet = marks.packet(origin, first);
             let made = made.into_iter().map(|file| {
@@ -143,25 +142,54 @@ async fn make(
     };
     let preview = made.next().map(|(header, content)| (header.format, content));
     let reference = |input: &Input| ReferenceInput { handle: input.handle.clone(), role: None };
+    let seconds = prepared.effects().map(|(_, second)| second.map(|at| inputs[at].handle.clone()));
+    let told = steps.iter().zip(seconds).map(|(step, with)| provenance_step(step, with));
+    let last = &steps[steps.len() - 1];
     let provenance = Provenance {
-        action_id: Some(format!("action:{slug}")),
-        action_version: Some(version.clone()),
+        action_id: Some(action_id(last)),
+        action_version: Some(last.version.clone()),
         operation: Some(job.operation.into()),
-        params: Some(params.clone()),
+        params: Some(last.params.clone()),
         references: inputs.iter().map(reference).collect(),
         run: Some(job.id.into()),
+        steps: (steps.len() > 1).then(|| told.collect()),
         ..Provenance::new(ProvenanceKind::Action)
     };
+    let slugs: Vec<&str> = steps.iter().map(|step| step.slug.as_str()).collect();
     Ok(ActionOutput {
         content,
         format,
         preview,
         width,
         height,
-        name: file_name(assets.first().map_or("image", |asset| asset.name.as_str()), slug, format.extension()),
+        name: file_name(assets.first().map_or("image", |asset| asset.name.as_str()), &slugs, format.extension()),
         provenance,
         origin,
     })
+}
+
+fn action_id(step: &ActionStep) -> String {
+    format!("action:{}", step.slug)
+}
+
+/// A step with its second image, as the provenance tells it.
+fn provenance_step(step: &ActionStep, with: Option<String>) -> ProvenanceStep {
+    let ActionStep { version, params, .. } = step.clone();
+    ProvenanceStep { action_id: action_id(step), action_version: version, params, with }
+}
+
+/// The origin of the result of Actions with these effects, each of which may read another input. What one makes has the origin that
+/// the service knows of it.
+fn origin_of(
+    effects: impl Iterator<Item = (Effect, Option<usize>)>,
+    inputs: &[Option<Origin>],
+) -> Option<DigitalSourceType> {
+    let first = inputs.first().copied().flatten();
+    let made = effects.fold(first, |read, (effect, second)| {
+        let read: Vec<Option<Origin>> = [Some(read), second.map(|at| inputs[at])].into_iter().flatten().collect();
+        origin::of_output(origin::Work::Action(effect), &read).map(Origin::service)
+    });
+    made.map(|origin| origin.term)
 }
 
 /// Reserves memory and then loads the inputs. Files that need more memory than the usual coding of their format are released and
@@ -220,19 +248,18 @@ pub(super) fn source(asset: &AssetRecord) -> Source {
     Source::stored(&asset.mime_type, (asset.width, asset.height), asset.bytes)
 }
 
-/// An Action, as a decoder does it.
+/// Actions, as a decoder does them.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Act {
-    slug: String,
-    params: Map<String, Value>,
+    steps: Vec<ActionStep>,
     /// Media type, size and length of the inputs.
     inputs: Vec<(String, (i32, i32), i64)>,
 }
 
 impl Act {
-    fn new(slug: &str, params: &Map<String, Value>, assets: &[AssetRecord]) -> Self {
+    fn new(steps: &[ActionStep], assets: &[AssetRecord]) -> Self {
         let input = |asset: &AssetRecord| (asset.mime_type.clone(), (asset.width, asset.height), asset.bytes);
-        Self { slug: slug.to_owned(), params: params.clone(), inputs: assets.iter().map(input).collect() }
+        Self { steps: steps.to_owned(), inputs: assets.iter().map(input).collect() }
     }
 }
 
@@ -242,9 +269,13 @@ impl Work for Act {
     /// Makes the result, and its preview while there is memory for pixels, which spares a task of its own.
     fn run(self, files: &[Bytes], _: &mut dyn FnMut(u32)) -> Made {
         let inputs = self.inputs.iter().map(|(media_type, size, bytes)| Source::stored(media_type, *size, *bytes));
-        let prepared = Prepared::new(&self.slug, &self.params, inputs.collect());
+        let prepared = Prepared::new(&self.steps, inputs.collect());
         let prepared = prepared.map_err(|error| Refusal::Internal(error.to_string()))?;
-        let output = prepared.run(files).map_err(refusal)?.bytes;
+        let output = prepared.run(files).map_err(|StepError { step, error }| match refusal(error) {
+            Refusal::Input(why) if self.steps.len() > 1 => Refusal::Input(format!("steps[{step}]: {why}")),
+            other => other,
+        })?;
+        let output = output.bytes;
         let preview = raster::rendition(&output, RENDITION_EAGER).ok();
         Ok([Some(output), preview.map(|preview| preview.bytes)].into_iter().flatten().collect())
     }
@@ -359,11 +390,11 @@ async fn end_early(
     Ok(decision(&steps.end(worker, task, lease, completion).await?))
 }
 
-/// `photo.jpg` becomes `photo-resize.png`, within the maximum length of a file name
+/// `photo.jpg` becomes `photo-resize.png`, with the name of each Action, within the maximum length of a file name
 /// (docs/reference/actions.md#action-activity-and-result).
-fn file_name(input: &str, slug: &str, extension: &str) -> String {
+fn file_name(input: &str, slugs: &[&str], extension: &str) -> String {
     let stem = input.rsplit_once('.').map_or(input, |(stem, _)| stem);
-    let end = format!("-{slug}.{extension}");
+    let end = format!("-{}.{extension}", slugs.join("-"));
     let room = FILE_NAME_MAX - end.len();
     let stem: String = stem.chars().take(room).collect();
     stem + &end
@@ -375,10 +406,32 @@ mod tests {
 
     #[test]
     fn a_result_is_named_after_its_input() {
-        assert_eq!(file_name("photo.final.jpeg", "resize", "jpg"), "photo.final-resize.jpg");
-        assert_eq!(file_name("photo", "resize", "png"), "photo-resize.png");
+        assert_eq!(file_name("photo.final.jpeg", &["resize"], "jpg"), "photo.final-resize.jpg");
+        assert_eq!(file_name("photo", &["crop", "resize"], "png"), "photo-crop-resize.png");
         let long = "ä".repeat(255);
-        let named = file_name(&long, "resize", "png");
+        let named = file_name(&long, &["resize"], "png");
         assert_eq!((named.chars().count(), named.ends_with("ä-resize.png")), (255, true));
+    }
+
+    #[test]
+    fn the_origin_of_several_actions_is_that_of_one_after_the_other() {
+        let made = |term| Some(Origin::service(term));
+        let (generated, captured) =
+            (made(DigitalSourceType::TrainedAlgorithmicMedia), made(DigitalSourceType::DigitalCapture));
+        let mixed = Some(DigitalSourceType::CompositeWithTrainedAlgorithmicMedia);
+        let (adjust, write) = ((Effect::Adjusts, None), (Effect::Annotates, None));
+        for (effects, inputs, expected) in [
+            (vec![adjust], vec![None], None),
+            (vec![adjust, adjust], vec![generated], Some(DigitalSourceType::TrainedAlgorithmicMedia)),
+            (vec![adjust, write, adjust], vec![generated], mixed),
+            (
+                vec![(Effect::Composes, Some(1)), adjust],
+                vec![captured, captured],
+                Some(DigitalSourceType::CompositeCapture),
+            ),
+            (vec![adjust, (Effect::Composes, Some(1)), write], vec![captured, generated], mixed),
+        ] {
+            assert_eq!(origin_of(effects.clone().into_iter(), &inputs), expected, "{effects:?}");
+        }
     }
 }

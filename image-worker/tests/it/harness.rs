@@ -18,7 +18,7 @@ use domain::asset::AssetKind;
 use domain::canvas::{AccessRole, Actor, CanvasRecord};
 use domain::graph::{GraphWrites, Node, NodeType, Position};
 use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, CanvasId, JobId, NodeId};
-use domain::job::{ActionRequest, Input, JobOperation, JobStatus, Record, Request};
+use domain::job::{ActionRequest, ActionStep, Input, JobOperation, JobStatus, Record, Request};
 use domain::message::Queue;
 use image_worker::jobs::Tasks;
 use image_worker::sweep::Sweeper;
@@ -295,13 +295,13 @@ impl Harness {
         let Value::Object(params) = params else { panic!("an object") };
         let action = actions::find("resize").expect("known");
         let (id, mut node) = (JobId::generate(), image_node());
-        let request = Request::Action(ActionRequest {
+        let step = ActionStep {
             slug: "resize".into(),
             version: action.version.clone().into(),
             params: action.normalize(&params).expect("valid parameters"),
-            inputs: vec![Input { handle: input.to_string(), asset: input.clone() }],
-            target: node.id.clone(),
-        });
+        };
+        let inputs = vec![Input { handle: input.to_string(), asset: input.clone() }];
+        let request = Request::Action(ActionRequest::new(vec![step], inputs, node.id.clone()).expect("has a step"));
         let mut transaction = db::pool::begin(self.database.pool()).await.expect("begins");
         let conn = &mut *transaction;
         let key = self.canvas.key;

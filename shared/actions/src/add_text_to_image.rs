@@ -1,10 +1,9 @@
 //! `add-text-to-image`: writes text onto an image (`docs/reference/actions.md#add-text-to-image`).
 
-use bytes::Bytes;
 use domain::action::{ActionSlug, Parameter, ParameterType};
 use raster::header::Header;
 use raster::text::{self, Align, Caption, Family, Weight};
-use raster::{Anchor, Color, Finish, Output, Size};
+use raster::{Anchor, Change, Color, Finish, Input, Size};
 use serde::Deserialize;
 
 use crate::cost::Cost;
@@ -144,11 +143,11 @@ impl Run for AddTextToImage {
         Ok(sources[0])
     }
 
-    fn memory_bytes(&self, sources: &[Header], output: Size, _: Finish) -> u64 {
+    fn memory_bytes(&self, sources: &[Header], output: Size, _: Option<Finish>) -> u64 {
         held_as_a_whole(sources, output) + DRAWING_BYTES
     }
 
-    fn run(&self, files: &[Bytes], finish: Finish) -> Result<Output, raster::Error> {
-        text::add_text(&files[0], &self.0, finish)
+    fn run(&self, image: Input, _: &[u8], _: Option<Finish>) -> Result<Change, raster::Error> {
+        text::change(image, &self.0)
     }
 }

@@ -2,19 +2,18 @@
 
 use std::str::FromStr;
 
-use bytes::Bytes;
 use domain::Violation;
 use domain::action::{ActionSlug, Parameter, ParameterOption, ParameterType};
 use raster::header::Header;
 use raster::ratio::{self, ChangeRatio, Mode};
-use raster::{Anchor, Color, Finish, Output, Size};
+use raster::{Anchor, Change, Color, Finish, Input, Size};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::cost::Cost;
 use crate::definition::{Definition, Effect, anchor, color, image, plain, select};
 use crate::stored::parsed;
-use crate::{DefinedAction, Refusal, Run, held_as_a_whole};
+use crate::{DefinedAction, Refusal, Run, held_as_a_whole, stream_bytes};
 
 /// Length of the longest ratio, `100.00:100.00`.
 const RATIO_LENGTH_MAX: usize = 13;
@@ -133,13 +132,13 @@ impl Run for ChangeAspectRatio {
         Ok(plan.output)
     }
 
-    fn memory_bytes(&self, sources: &[Header], output: Size, finish: Finish) -> u64 {
-        let streamed = finish.stream_bytes(&sources[0], output).filter(|_| self.mode == Mode::Crop);
-        streamed.unwrap_or_else(|| held_as_a_whole(sources, output))
+    fn memory_bytes(&self, sources: &[Header], output: Size, rows: Option<Finish>) -> u64 {
+        let rows = rows.filter(|_| self.mode == Mode::Crop);
+        stream_bytes(rows, sources, output).unwrap_or_else(|| held_as_a_whole(sources, output))
     }
 
-    fn run(&self, files: &[Bytes], finish: Finish) -> Result<Output, raster::Error> {
-        ratio::transform(&files[0], &self.params(), finish)
+    fn run(&self, image: Input, _: &[u8], rows: Option<Finish>) -> Result<Change, raster::Error> {
+        ratio::change(image, &self.params(), rows)
     }
 }
 

@@ -1,16 +1,15 @@
 //! `color-grade`: changes the colors of an image (`docs/reference/actions.md#color-grade`).
 
-use bytes::Bytes;
 use domain::action::{ActionSlug, Parameter};
 use raster::grade::{self, Grade, Preset};
 use raster::header::Header;
-use raster::{Finish, Output, Size};
+use raster::{Change, Finish, Input, Size};
 use serde::Deserialize;
 
 use crate::cost::Cost;
 use crate::definition::{Definition, Effect, image, no_check, number, select};
 use crate::stored::parsed;
-use crate::{DefinedAction, Refusal, Run, held_as_a_whole};
+use crate::{DefinedAction, Refusal, Run, held_as_a_whole, stream_bytes};
 
 pub(crate) fn action() -> DefinedAction {
     let percent = |id, title, description: &'static str| Parameter {
@@ -96,11 +95,11 @@ impl Run for ColorGrade {
         grade::plan(sources[0]).map_err(Refusal::for_field("inputs[0]"))
     }
 
-    fn memory_bytes(&self, sources: &[Header], output: Size, finish: Finish) -> u64 {
-        finish.stream_bytes(&sources[0], output).unwrap_or_else(|| held_as_a_whole(sources, output))
+    fn memory_bytes(&self, sources: &[Header], output: Size, rows: Option<Finish>) -> u64 {
+        stream_bytes(rows, sources, output).unwrap_or_else(|| held_as_a_whole(sources, output))
     }
 
-    fn run(&self, files: &[Bytes], finish: Finish) -> Result<Output, raster::Error> {
-        grade::transform(&files[0], &self.0, finish)
+    fn run(&self, image: Input, _: &[u8], rows: Option<Finish>) -> Result<Change, raster::Error> {
+        grade::change(image, &self.0, rows)
     }
 }

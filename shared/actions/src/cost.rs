@@ -1,7 +1,7 @@
 //! Estimated duration of an Action (`estimatedSeconds`): guidance, at least 1 second.
 //!
-//! **Formula.** Milliseconds of one processor: [`READ_MS`] for each megapixel read, [`WRITE_MS`] for each megapixel
-//! written, and the Action's own cost for each megapixel of its result; in seconds, rounded up.
+//! **Formula.** Milliseconds of one processor: [`READ_MS`] for each megapixel of the files read, [`WRITE_MS`] for each megapixel of
+//! the file written, and the own cost of each Action for each megapixel of its result; in seconds, rounded up.
 //!
 //! **Source.** `shared/raster/examples/measure.rs` and `tests/bench --only images`, measured with PNG, the slowest
 //! format (a JPEG takes a fifth), and rounded up because processors of a data center share memory bandwidth. The time
@@ -30,8 +30,7 @@ impl Cost {
 
     /// Seconds for the pixels read, of all inputs together, and the pixels written.
     pub(super) fn seconds(self, read: u64, written: u64) -> i32 {
-        let per_million = read.saturating_mul(READ_MS).saturating_add(written.saturating_mul(WRITE_MS + self.0));
-        i32::try_from(per_million.div_ceil(1_000_000_000)).unwrap_or(i32::MAX).max(1)
+        seconds(read, &[(self, written)])
     }
 
     /// Seconds for inputs and result of [`TYPICAL_PIXELS`].
@@ -40,4 +39,13 @@ impl Cost {
         let read = TYPICAL_PIXELS * inputs as u64;
         self.seconds(read, TYPICAL_PIXELS)
     }
+}
+
+/// Seconds of Actions one after the other, each with the pixels of its result, for the pixels read of all files together. The last
+/// result is written.
+pub(super) fn seconds(read: u64, steps: &[(Cost, u64)]) -> i32 {
+    let written = steps.last().map_or(0, |(_, pixels)| *pixels);
+    let files = read.saturating_mul(READ_MS).saturating_add(written.saturating_mul(WRITE_MS));
+    let per_million = steps.iter().fold(files, |sum, (cost, pixels)| sum.saturating_add(pixels.saturating_mul(cost.0)));
+    i32::try_from(per_million.div_ceil(1_000_000_000)).unwrap_or(i32::MAX).max(1)
 }

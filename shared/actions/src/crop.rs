@@ -1,18 +1,17 @@
 //! `crop`: cuts a rectangle out of an image (`docs/reference/actions.md#crop`).
 
-use bytes::Bytes;
 use domain::Violation;
 use domain::action::{ActionSlug, Parameter};
 use raster::crop::{self, CropPosition};
 use raster::header::Header;
-use raster::{Anchor, Finish, Output, Size};
+use raster::{Anchor, Change, Finish, Input, Size};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::cost::Cost;
 use crate::definition::{Definition, Effect, anchor, image, whole};
 use crate::stored::parsed;
-use crate::{DefinedAction, Refusal, Run, held_as_a_whole};
+use crate::{DefinedAction, Refusal, Run, held_as_a_whole, stream_bytes};
 
 pub(crate) fn action() -> DefinedAction {
     // The image limits sides and positions. A rectangle outside of it is rejected with 422.
@@ -93,11 +92,11 @@ impl Run for Crop {
         Ok(rect.size)
     }
 
-    fn memory_bytes(&self, sources: &[Header], output: Size, finish: Finish) -> u64 {
-        finish.stream_bytes(&sources[0], output).unwrap_or_else(|| held_as_a_whole(sources, output))
+    fn memory_bytes(&self, sources: &[Header], output: Size, rows: Option<Finish>) -> u64 {
+        stream_bytes(rows, sources, output).unwrap_or_else(|| held_as_a_whole(sources, output))
     }
 
-    fn run(&self, files: &[Bytes], finish: Finish) -> Result<Output, raster::Error> {
-        crop::transform(&files[0], &self.params(), finish)
+    fn run(&self, image: Input, _: &[u8], rows: Option<Finish>) -> Result<Change, raster::Error> {
+        crop::change(image, &self.params(), rows)
     }
 }

@@ -31,7 +31,7 @@ pub struct DefinedAction {
     /// Rules that the schema of a single parameter cannot express.
     pub(crate) check: Check,
     /// Processing cost without decoding and encoding.
-    cost: Cost,
+    pub(crate) cost: Cost,
     /// Effect on the origin of its inputs.
     effect: Effect,
     /// Parses normalized parameters.
@@ -60,11 +60,6 @@ impl DefinedAction {
     /// Effect on the origin of its inputs.
     pub fn effect(&self) -> Effect {
         self.effect
-    }
-
-    /// Estimated seconds, at least 1, for `read` input pixels in total and `written` output pixels.
-    pub fn seconds_for(&self, read: u64, written: u64) -> i32 {
-        self.cost.seconds(read, written)
     }
 }
 

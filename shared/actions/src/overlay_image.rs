@@ -1,16 +1,15 @@
 //! `overlay-image`: places an image on another one (`docs/reference/actions.md#overlay-image`).
 
-use bytes::Bytes;
 use domain::action::{ActionInput, ActionSlug, Parameter};
 use raster::header::Header;
 use raster::overlay::{self, Blend, Overlay};
-use raster::{Anchor, Finish, Output, Size};
+use raster::{Anchor, Change, Finish, Input, Size};
 use serde::Deserialize;
 
 use crate::cost::Cost;
 use crate::definition::{Definition, Effect, anchor, no_check, number, offset, select};
 use crate::stored::parsed;
-use crate::{DefinedAction, PIXEL_BYTES, Refusal, Run, held_as_a_whole};
+use crate::{DefinedAction, PIXEL_BYTES, Refusal, Run, held_as_a_whole, stream_bytes};
 
 pub(crate) fn action() -> DefinedAction {
     Definition {
@@ -93,16 +92,16 @@ impl Run for OverlayImage {
         overlay::plan(sources[0]).map_err(Refusal::for_field("inputs[0]"))
     }
 
-    fn memory_bytes(&self, sources: &[Header], output: Size, finish: Finish) -> u64 {
+    fn memory_bytes(&self, sources: &[Header], output: Size, rows: Option<Finish>) -> u64 {
         // The layer is at most as large as the image below it. One that is turned by other than right angles is scaled as
         // a whole before it is clipped: the result and the image between the passes of the convolution.
         let turned = if self.rotate % 90.0 == 0.0 { 0 } else { 2 * PIXEL_BYTES * sources[1].size().pixels() };
         let layer = || held_as_a_whole(&sources[1..], output);
-        let streamed = finish.stream_bytes(&sources[0], output).map(|bytes| bytes + layer());
+        let streamed = stream_bytes(rows, sources, output).map(|bytes| bytes + layer());
         turned + streamed.unwrap_or_else(|| held_as_a_whole(sources, output))
     }
 
-    fn run(&self, files: &[Bytes], finish: Finish) -> Result<Output, raster::Error> {
-        overlay::transform(&files[0], &files[1], &self.params(), finish)
+    fn run(&self, image: Input, second: &[u8], rows: Option<Finish>) -> Result<Change, raster::Error> {
+        overlay::change(image, second, &self.params(), rows)
     }
 }

@@ -1,5 +1,5 @@
 use domain::action::ParameterType;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::normalize::accept;
@@ -101,13 +101,13 @@ fn the_catalogue_is_well_formed() {
 fn estimates_grow_with_the_pixels_and_are_at_least_a_second() {
     for action in all() {
         assert_eq!(action.estimated_seconds, 1, "{}: an image of twelve megapixels", action.slug);
-        assert_eq!((action.seconds_for(0, 0), action.seconds_for(1, 1)), (1, 1));
+        assert_eq!((action.cost.seconds(0, 0), action.cost.seconds(1, 1)), (1, 1));
         // The largest possible result, from an input of equal size.
-        let largest = action.seconds_for(100_000_000, 100_000_000);
+        let largest = action.cost.seconds(100_000_000, 100_000_000);
         assert!((6..=9).contains(&largest), "{}: {largest}", action.slug);
-        assert_eq!(action.seconds_for(u64::MAX, u64::MAX), i32::MAX);
+        assert_eq!(action.cost.seconds(u64::MAX, u64::MAX), i32::MAX);
     }
-    let seconds = |slug: &str, read, written| find(slug).expect("known").seconds_for(read, written);
+    let seconds = |slug: &str, read, written| find(slug).expect("known").cost.seconds(read, written);
     // 12 ms for each megapixel read and 51 ms for each megapixel written.
     assert_eq!(seconds("crop", 15_873_015, 15_873_015), 1, "just below 1000 ms");
     assert_eq!(seconds("crop", 15_873_016, 15_873_016), 2, "just above 1000 ms");

@@ -1,11 +1,10 @@
 //! `resize`: scales an image to a width, a height or a box (`docs/reference/actions.md#resize`).
 
-use bytes::Bytes;
 use domain::Violation;
 use domain::action::{ActionSlug, Parameter};
 use domain::limits::OUTPUT_SIDE_MAX;
 use raster::header::Header;
-use raster::{Anchor, Bounds, Color, Finish, Fit, Output, Size};
+use raster::{Anchor, Bounds, Change, Color, Finish, Fit, Input, Size};
 use serde::Deserialize;
 
 use crate::cost::Cost;
@@ -103,12 +102,12 @@ impl Run for Resize {
         Ok(plan.output())
     }
 
-    fn memory_bytes(&self, sources: &[Header], output: Size, _: Finish) -> u64 {
+    fn memory_bytes(&self, sources: &[Header], output: Size, _: Option<Finish>) -> u64 {
         let plan = raster::resize::plan(sources[0].size(), &self.params);
         plan.map_or_else(|_| held_as_a_whole(sources, output), |plan| raster::resize::memory_bytes(&sources[0], &plan))
     }
 
-    fn run(&self, files: &[Bytes], finish: Finish) -> Result<Output, raster::Error> {
-        raster::transform_resize(&files[0], &self.params, finish.choice, finish.quality)
+    fn run(&self, image: Input, _: &[u8], _: Option<Finish>) -> Result<Change, raster::Error> {
+        raster::resize::change(image, &self.params)
     }
 }

@@ -1,9 +1,8 @@
 //! `rotate`: mirrors and rotates an image (`docs/reference/actions.md#rotate`).
 
-use bytes::Bytes;
 use domain::action::{ActionSlug, Parameter, ParameterType};
 use raster::rotate::{self, Flip};
-use raster::{Color, Finish, Output, Size};
+use raster::{Change, Color, Finish, Input, Size};
 use serde::Deserialize;
 
 use crate::cost::Cost;
@@ -74,7 +73,7 @@ impl Run for Rotate {
         rotate::plan(sources[0], &self.0).map_err(Refusal::for_field(field))
     }
 
-    fn run(&self, files: &[Bytes], finish: Finish) -> Result<Output, raster::Error> {
-        rotate::transform(&files[0], &self.0, finish)
+    fn run(&self, image: Input, _: &[u8], rows: Option<Finish>) -> Result<Change, raster::Error> {
+        rotate::change(image, &self.0, rows)
     }
 }

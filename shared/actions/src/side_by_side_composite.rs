@@ -1,9 +1,8 @@
 //! `side-by-side-composite`: combines two images in one (`docs/reference/actions.md#side-by-side-composite`).
 
-use bytes::Bytes;
 use domain::action::{ActionInput, ActionSlug, Parameter};
 use raster::side_by_side::{self, Align, Direction, SideBySideOptions};
-use raster::{Color, Finish, Output, Size};
+use raster::{Change, Color, Finish, Input, Size};
 use serde::{Deserialize, Deserializer};
 use serde_json::json;
 
@@ -89,7 +88,7 @@ impl Run for SideBySide {
         Ok(plan.output)
     }
 
-    fn run(&self, files: &[Bytes], finish: Finish) -> Result<Output, raster::Error> {
-        side_by_side::transform(&files[0], &files[1], &self.params(), finish)
+    fn run(&self, image: Input, second: &[u8], rows: Option<Finish>) -> Result<Change, raster::Error> {
+        side_by_side::change(image, second, &self.params(), rows)
     }
 }

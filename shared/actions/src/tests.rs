@@ -1,5 +1,6 @@
-use raster::{Bitmap, Channels, Color, Encoding, OutputFormat};
-use serde_json::json;
+use domain::action::ACTION_VERSION;
+use raster::{Bitmap, Channels, Color, Encoding, ErrorKind, OutputFormat};
+use serde_json::{Map, Value, json};
 
 use super::*;
 
@@ -24,8 +25,16 @@ fn stored(slug: &str, changed: Value) -> Map<String, Value> {
     params
 }
 
+fn step(slug: &str, params: &Map<String, Value>) -> ActionStep {
+    ActionStep { slug: slug.to_owned(), version: ACTION_VERSION.to_owned(), params: params.clone() }
+}
+
+fn single(slug: &str, params: &Map<String, Value>, inputs: Vec<Source>) -> Result<Prepared, NotUnderstood> {
+    Prepared::new(&[step(slug, params)], inputs)
+}
+
 fn prepare(slug: &str, changed: Value, inputs: usize) -> Result<Prepared, NotUnderstood> {
-    Prepared::new(slug, &stored(slug, changed), vec![SOURCE; inputs])
+    single(slug, &stored(slug, changed), vec![SOURCE; inputs])
 }
 
 #[test]
@@ -54,10 +63,10 @@ fn every_action_is_documented_in_the_order_of_the_list() {
 
 #[test]
 fn a_stored_request_that_no_build_wrote_is_refused() {
-    assert!(matches!(Prepared::new("melt", &Map::new(), vec![SOURCE]), Err(NotUnderstood::Action(_))));
+    assert!(matches!(single("melt", &Map::new(), vec![SOURCE]), Err(NotUnderstood::Action(_))));
     for action in all() {
         let inputs = vec![SOURCE; action.inputs.len()];
-        let empty = Prepared::new(&action.slug, &Map::new(), inputs.clone());
+        let empty = single(&action.slug, &Map::new(), inputs.clone());
         assert!(matches!(empty, Err(NotUnderstood::Params(_))), "{}", action.slug);
         // An option that does not exist. The engine also parses colors.
         for parameter in action.parameters.iter().filter(|parameter| parameter.default == Some(json!("auto"))) {
@@ -65,6 +74,11 @@ fn a_stored_request_that_no_build_wrote_is_refused() {
             assert!(matches!(refused, Err(NotUnderstood::Params(_))), "{}", action.slug);
         }
     }
+    let resize = step("resize", &stored("resize", json!({})));
+    let frame = step("video-frame", &stored("video-frame", json!({})));
+    assert!(matches!(Prepared::new(&[], vec![SOURCE]), Err(NotUnderstood::Steps(0))));
+    assert!(matches!(Prepared::new(&[resize.clone(), frame.clone()], vec![SOURCE]), Err(NotUnderstood::Steps(1))));
+    assert!(Prepared::new(&[frame, resize], vec![SOURCE]).is_ok());
     assert!(matches!(prepare("resize", json!({"width": null}), 1), Err(NotUnderstood::Params(_))));
     assert!(matches!(prepare("resize", json!({"fit": "wide"}), 1), Err(NotUnderstood::Params(_))));
     assert!(matches!(prepare("change-aspect-ratio", json!({"ratio": "0:1"}), 1), Err(NotUnderstood::Params(_))));
@@ -74,7 +88,7 @@ fn a_stored_request_that_no_build_wrote_is_refused() {
 fn memory_grows_with_pixels_and_a_refused_result_takes_none_but_its_files() {
     let of = |size: Size, params: Value| {
         let inputs = [Source { size, ..SOURCE }];
-        Prepared::new("resize", &stored("resize", params), inputs.to_vec()).expect("is understood").memory_bytes()
+        single("resize", &stored("resize", params), inputs.to_vec()).expect("is understood").memory_bytes()
     };
     let fixed = FIXED_BYTES + 1000;
     let small = of(Size::new(100, 100), json!({})) - fixed;
@@ -86,7 +100,7 @@ fn memory_grows_with_pixels_and_a_refused_result_takes_none_but_its_files() {
 fn the_default_memory_is_enough_for_sixteen_photographs_at_once() {
     let photograph = Source { format: Format::Jpeg, size: Size::new(4000, 3000), file_bytes: 4 << 20 };
     for (slug, changed) in [("resize", json!({"width": 1024})), ("crop", json!({})), ("color-grade", json!({}))] {
-        let prepared = Prepared::new(slug, &stored(slug, changed), vec![photograph]).expect("is understood");
+        let prepared = single(slug, &stored(slug, changed), vec![photograph]).expect("is understood");
         assert!(16 * prepared.memory_bytes() <= 1024 << 20, "{slug}: {}", prepared.memory_bytes());
     }
 }
@@ -98,7 +112,7 @@ fn an_unusual_coding_or_orientation_needs_more_memory_than_is_assumed() {
     let exif = *b"\xff\xe1\x00\x22Exif\0\0MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
     let turned = Bytes::from([&file[..2], &exif, &file[2..]].concat());
     for slug in ["crop", "color-grade", "rotate"] {
-        let prepared = Prepared::new(slug, &stored(slug, json!({})), vec![source]).expect("is understood");
+        let prepared = single(slug, &stored(slug, json!({})), vec![source]).expect("is understood");
         let assumed = prepared.memory_bytes();
         assert_eq!(prepared.memory_bytes_of(std::slice::from_ref(&file)), assumed, "{slug}");
         assert!(prepared.memory_bytes_of(std::slice::from_ref(&turned)) > assumed, "{slug}");
@@ -112,7 +126,7 @@ fn an_overlay_that_is_turned_is_scaled_as_a_whole() {
     let base = Source { size: Size::new(2500, 10), ..SOURCE };
     let of = |rotate: i32| {
         let params = stored("overlay-image", json!({"scale": 400, "rotate": rotate}));
-        Prepared::new("overlay-image", &params, vec![base, large]).expect("is understood").memory_bytes()
+        single("overlay-image", &params, vec![base, large]).expect("is understood").memory_bytes()
     };
     // Decoded, premultiplied, between the passes, and the result.
     assert!(of(10) >= 16 * large.size.pixels());
@@ -159,9 +173,8 @@ fn every_action_gives_the_same_bytes_on_however_many_threads() {
             let params =
                 action.normalize(params_with_effect(&action.slug).as_object().expect("an object")).expect("valid");
             let (sources, files) = (vec![source; action.inputs.len()], vec![file.clone(); action.inputs.len()]);
-            let job = || {
-                Prepared::new(&action.slug, &params, sources.clone()).expect("is understood").run(&files).expect("runs")
-            };
+            let job =
+                || single(&action.slug, &params, sources.clone()).expect("is understood").run(&files).expect("runs");
             let alone = job();
             assert_eq!(alone, job(), "{} again", action.slug);
             for threads in [2, 4] {
@@ -174,4 +187,125 @@ fn every_action_gives_the_same_bytes_on_however_many_threads() {
             }
         }
     }
+}
+
+/// A step that visibly changes the image, and leaves it large enough for every other step.
+fn chained(slug: &str, format: &str, quality: u8) -> ActionStep {
+    let action = find(slug).expect("known");
+    let params = match slug {
+        "crop" => json!({"width": 60, "height": 45, "anchor": "bottom-right"}),
+        slug => params_with_effect(slug),
+    };
+    let mut params = action.normalize(params.as_object().expect("an object")).expect("valid");
+    params.extend([("format".to_owned(), json!(format)), ("quality".to_owned(), json!(quality))]);
+    step(slug, &params)
+}
+
+fn run_with(steps: &[ActionStep], files: &[(Source, Bytes)]) -> Output {
+    let prepared = Prepared::new(steps, files.iter().map(|(source, _)| *source).collect()).expect("is understood");
+    let estimate = prepared.estimate().expect("has a result");
+    let files: Vec<Bytes> = files.iter().map(|(_, file)| file.clone()).collect();
+    let output = prepared.run(&files).expect("runs");
+    assert_eq!(Size::new(output.width, output.height), estimate.output, "the size is known before");
+    output
+}
+
+fn file_of(output: Output) -> (Source, Bytes) {
+    let size = Size::new(output.width, output.height);
+    (Source { format: output.format.into(), size, file_bytes: output.bytes.len() as u64 }, output.bytes.into())
+}
+
+/// The Actions one after the other, with PNG between and the format of the last one at the end.
+fn one_by_one(steps: &[ActionStep], files: &[(Source, Bytes)]) -> Output {
+    let (mut image, mut second) = (files[0].clone(), 1);
+    let mut made = None;
+    for (index, step) in steps.iter().enumerate() {
+        let mut step = step.clone();
+        if index + 1 < steps.len() {
+            step.params.insert("format".into(), "png".into());
+        }
+        let count = find(&step.slug).expect("known").inputs.len();
+        let read: Vec<_> =
+            [image.clone()].into_iter().chain(files[second..second + count - 1].iter().cloned()).collect();
+        second += count - 1;
+        let output = run_with(&[step], &read);
+        image = file_of(output.clone());
+        made = Some(output);
+    }
+    made.expect("has a step")
+}
+
+#[test]
+fn actions_in_a_row_give_the_bytes_of_one_after_the_other() {
+    let of_one = || all().iter().filter(|action| action.inputs.len() == 1 && action.medium == Medium::Image);
+    let kinds = [
+        waves(OutputFormat::Jpeg, Channels::Rgb),
+        waves(OutputFormat::Png, Channels::Rgba),
+        waves(OutputFormat::Webp, Channels::Rgb),
+    ];
+    for file in &kinds {
+        for (first, second) in of_one().flat_map(|first| of_one().map(move |second| (first, second))) {
+            for format in ["auto", "jpeg"] {
+                // The format of the first step does not count.
+                let steps = [chained(&first.slug, "jpeg", 10), chained(&second.slug, format, 80)];
+                let files = std::slice::from_ref(file);
+                let (chain, apart) = (run_with(&steps, files), one_by_one(&steps, files));
+                assert!(chain == apart, "{} then {} of a {:?} as {format}", first.slug, second.slug, file.0.format);
+            }
+        }
+    }
+}
+
+#[test]
+fn actions_in_a_row_read_second_images() {
+    let [photo, logo, other] = [
+        waves(OutputFormat::Jpeg, Channels::Rgb),
+        waves(OutputFormat::Png, Channels::Rgba),
+        waves(OutputFormat::Webp, Channels::Rgb),
+    ];
+    let files = [photo, logo, other];
+    for last in ["rotate", "color-grade", "add-text-to-image"] {
+        let steps = ["overlay-image", "resize", "side-by-side-composite", last].map(|slug| chained(slug, "auto", 85));
+        let (chain, apart) = (run_with(&steps, &files), one_by_one(&steps, &files));
+        assert!(chain == apart, "{last}");
+        for inputs in [1, 2, 4] {
+            let sources = vec![SOURCE; inputs];
+            assert!(matches!(Prepared::new(&steps, sources), Err(NotUnderstood::Inputs(_))), "{inputs}");
+        }
+    }
+}
+
+#[test]
+fn a_step_without_a_result_is_named_before_anything_is_decoded() {
+    let (source, _) = waves(OutputFormat::Png, Channels::Rgb);
+    let crop = |width: u32| step("crop", &stored("crop", json!({"width": width, "height": 10})));
+    let steps = [crop(50), crop(60), crop(5)];
+    let prepared = Prepared::new(&steps, vec![source]).expect("is understood");
+    let unfit = prepared.estimate().expect_err("the second is larger than the first");
+    assert_eq!((unfit.step, unfit.violation.field.as_str()), (1, "params.width"));
+    assert_eq!(prepared.memory_bytes(), source.file_bytes);
+    // Only the header is good.
+    let (_, file) = waves(OutputFormat::Png, Channels::Rgb);
+    let error = prepared.run(&[file.slice(..60)]).expect_err("fails");
+    assert_eq!((error.step, error.error.kind()), (1, ErrorKind::Limit));
+    let damaged = Prepared::new(&[crop(50), crop(5)], vec![source]).expect("is understood").run(&[file.slice(..60)]);
+    let damaged = damaged.expect_err("fails");
+    assert_eq!((damaged.step, damaged.error.kind()), (0, ErrorKind::Image));
+}
+
+#[test]
+fn steps_take_the_memory_of_the_largest_and_the_time_of_all() {
+    let large = Source { format: Format::Jpeg, size: Size::new(4000, 3000), file_bytes: 1 << 20 };
+    let grow = step("resize", &stored("resize", json!({"width": 8000})));
+    let shrink = step("resize", &stored("resize", json!({"width": 100})));
+    let of = |steps: &[ActionStep]| Prepared::new(steps, vec![large]).expect("is understood");
+    let (single, chain) = (of(std::slice::from_ref(&grow)), of(&[grow.clone(), shrink.clone(), shrink.clone()]));
+    assert!(chain.memory_bytes() >= single.memory_bytes().max(8 * 8000 * 6000));
+    assert!(chain.memory_bytes() < 2 * single.memory_bytes());
+    let seconds = |prepared: &Prepared| prepared.estimate().expect("has a result").seconds;
+    // 48 megapixels that are made and not written.
+    assert_eq!(
+        (seconds(&of(std::slice::from_ref(&shrink))), seconds(&of(&[grow, shrink.clone()])), seconds(&single)),
+        (1, 1, 4)
+    );
 }

@@ -2,11 +2,10 @@
 //!
 //! The frame is decoded before the Action runs ([`crate::Prepared::frame`]), and comes as an image without loss.
 
-use bytes::Bytes;
 use domain::Violation;
 use domain::action::{ActionInput, ActionSlug, Medium, Parameter, ParameterType};
 use raster::resize::check_output;
-use raster::{Bounds, Finish, Output, PlanError, Resize, Size};
+use raster::{Bounds, Change, Finish, Input, PlanError, Resize, Size};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -90,10 +89,10 @@ impl Run for VideoFrame {
     }
 
     /// Converts the frame, which comes as an image.
-    fn run(&self, files: &[Bytes], finish: Finish) -> Result<Output, raster::Error> {
-        let Size { width, height } = raster::probe(&files[0]).map_err(raster::DecodeError::from)?.size();
+    fn run(&self, image: Input, _: &[u8], _: Option<Finish>) -> Result<Change, raster::Error> {
+        let Size { width, height } = image.size();
         let own = Bounds::new(Some(width), Some(height)).ok_or(PlanError::EmptySource)?;
-        raster::transform_resize(&files[0], &Resize::new(own), finish.choice, finish.quality)
+        raster::resize::change(image, &Resize::new(own))
     }
 }
 

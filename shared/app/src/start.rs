@@ -42,7 +42,7 @@ impl Terms {
     }
 
     /// Rejects a price over the cap.
-    fn admit(&self, credit_cost: i64) -> Result<()> {
+    pub(crate) fn admit(&self, credit_cost: i64) -> Result<()> {
         match self.max_credits {
             Some(max) if credit_cost > max => Err(Error::PaymentRequired { credit_cost, max_credits: Some(max) }),
             _ => Ok(()),

@@ -59,8 +59,8 @@ impl Board {
     fn start(&mut self, sources: &[&str], count: usize) {
         let link = |name: &&str| Link { from: self.id(name), purpose: Purpose::Flow, role: None };
         let read: Vec<Link> = sources.iter().map(link).collect();
-        let work = Work { read: &read, connect: true, prompt: Some("A brass lamp at dusk, on a window sill") };
-        targets::add(&mut self.graph, &Place { count, ..Place::default() }, (320.0, 240.0), work, AGENT)
+        let work = Work { read: vec![read], connect: true, prompt: Some("A brass lamp at dusk, on a window sill") };
+        targets::add(&mut self.graph, &Place { count, ..Place::default() }, &[(320.0, 240.0)], work, AGENT)
             .expect("added");
     }
 

@@ -44,11 +44,24 @@ impl Default for Place {
 
 impl Place {
     /// The titles of the targets.
-    fn titles(&self, graph: &Graph, work: Work<'_>) -> Vec<String> {
+    fn titles(&self, graph: &Graph, work: &Work<'_>) -> Vec<String> {
         if let Some(title) = &self.title {
             return vec![title.clone(); self.count];
         }
-        let source = work.read.first().and_then(|link| graph.node(&link.from));
+        let bases: Vec<String> = (0..self.count).map(|index| self.base(graph, work, work.of(index))).collect();
+        let is_base = |title: &str| bases.iter().any(|base| title.starts_with(base.as_str()));
+        let mut taken: HashSet<String> =
+            graph.nodes().filter(|node| is_base(&node.title)).map(|node| node.title.clone()).collect();
+        let titles = bases.iter().map(|base| {
+            let mut numbered = (1..).map(|number| format!("{base} {number}"));
+            numbered.find(|title| taken.insert(title.clone())).unwrap_or_default()
+        });
+        titles.collect()
+    }
+
+    /// What a target is called after.
+    fn base(&self, graph: &Graph, work: &Work<'_>, read: &[Link]) -> String {
+        let source = read.first().and_then(|link| graph.node(&link.from));
         let source = source.map(|source| (source.title.trim(), source.kind));
         let source = source.filter(|(title, kind)| !title.is_empty() && !title.eq_ignore_ascii_case(kind.as_str()));
         let prompt = || {
@@ -57,11 +70,7 @@ impl Place {
         };
         let base = source.map(|(title, _)| title.to_owned()).or_else(prompt).filter(|base| !base.is_empty());
         let base: String = base.unwrap_or_else(|| self.kind.to_string()).chars().take(TITLE_MAX - NUMBER_MAX).collect();
-        let base = base.trim_end();
-        let titles = graph.nodes().map(|node| node.title.as_str());
-        let taken: HashSet<&str> = titles.filter(|title| title.starts_with(base)).collect();
-        let numbered = (1..).map(|number| format!("{base} {number}"));
-        numbered.filter(|title| !taken.contains(title.as_str())).take(self.count).collect()
+        base.trim_end().to_owned()
     }
 }
 
@@ -82,41 +91,58 @@ pub struct Link {
 }
 
 /// The work that is to fill targets.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Work<'a> {
-    /// What it reads, as connections from there.
-    pub read: &'a [Link],
+    /// What it reads for all targets or for each of them, as connections from there. The first one of each is its source.
+    pub read: Vec<Vec<Link>>,
     /// `true` if these connections are added.
     pub connect: bool,
     pub prompt: Option<&'a str>,
 }
 
-/// Adds empty nodes of this size for work, and the connections into them if they are wanted. Returns their ids. The graph of a refused
-/// addition is of no use.
+impl Work<'_> {
+    /// What it reads for a target.
+    fn of(&self, index: usize) -> &[Link] {
+        of_target(&self.read, index)
+    }
+
+    /// The nodes beside which the targets are placed, each once: what it reads for all, or the source of each.
+    fn sources(&self) -> Vec<NodeId> {
+        let first = if self.read.len() > 1 { 1 } else { usize::MAX };
+        let sources = self.read.iter().flat_map(|read| read.iter().take(first)).map(|link| &link.from);
+        let mut known = HashSet::new();
+        sources.filter(|source| known.insert(*source)).cloned().collect()
+    }
+}
+
+/// The connections of a target: those of all, or its own.
+fn of_target(links: &[Vec<Link>], index: usize) -> &[Link] {
+    if links.len() == 1 { &links[0] } else { links.get(index).map_or(&[], Vec::as_slice) }
+}
+
+/// Adds empty nodes for work, each of its own size or all of one, and the connections into them if they are wanted. Returns their ids.
+/// The graph of a refused addition is of no use.
 pub fn add(
     graph: &mut Graph,
     place: &Place,
-    size: (f64, f64),
+    sizes: &[(f64, f64)],
     work: Work<'_>,
     options: Options,
 ) -> Result<(Vec<NodeId>, Applied), Refused> {
     let ids: Vec<NodeId> = (0..place.count).map(|_| NodeId::generate()).collect();
-    let titles = place.titles(graph, work);
-    let targets = ids.iter().zip(titles);
+    let titles = place.titles(graph, &work);
+    let targets = ids.iter().zip(titles).zip(sizes.iter().cycle());
     let mut steps: Vec<Step> = targets
-        .map(|(id, title)| Step::CreateNode { client_id: None, draft: Box::new(draft(place, title, size, id)) })
+        .map(|((id, title), size)| Step::CreateNode {
+            client_id: None,
+            draft: Box::new(draft(place, title, *size, id)),
+        })
         .collect();
-    steps.extend(connections(graph, &ids, if work.connect { work.read } else { &[] }));
-    let sources = place.location.near.clone().map_or_else(|| sources(work.read), |near| vec![near]);
+    steps.extend(connections(graph, &ids, if work.connect { &work.read } else { &[] }));
+    let sources = place.location.near.clone().map_or_else(|| work.sources(), |near| vec![near]);
     let batch = Batch { steps, aim: Some(Aim { at: place.at, sources }) };
     let applied = apply(graph, &batch, options).map_err(causes)?;
     Ok((ids, allowed(graph, applied)?))
-}
-
-/// The nodes that work reads, each once.
-fn sources(read: &[Link]) -> Vec<NodeId> {
-    let mut known = HashSet::new();
-    read.iter().map(|link| &link.from).filter(|source| known.insert(*source)).cloned().collect()
 }
 
 /// Leaves out what only follows from a target that was refused.
@@ -130,8 +156,13 @@ fn causes(refused: Refused) -> Refused {
     }
 }
 
-/// Links into targets that exist. The graph of refused links is of no use.
-pub fn connect(graph: &mut Graph, targets: &[NodeId], links: &[Link], options: Options) -> Result<Applied, Refused> {
+/// Links into targets that exist: the same into all, or some into each. The graph of refused links is of no use.
+pub fn connect(
+    graph: &mut Graph,
+    targets: &[NodeId],
+    links: &[Vec<Link>],
+    options: Options,
+) -> Result<Applied, Refused> {
     let steps = connections(graph, targets, links);
     let applied = apply(graph, &Batch::of(steps), options)?;
     allowed(graph, applied)
@@ -191,15 +222,15 @@ fn draft(place: &Place, title: String, (width, height): (f64, f64), id: &NodeId)
 }
 
 /// The connections that are not there yet. A target that the work reads itself is not connected to itself.
-fn connections(graph: &Graph, targets: &[NodeId], links: &[Link]) -> Vec<Step> {
+fn connections(graph: &Graph, targets: &[NodeId], links: &[Vec<Link>]) -> Vec<Step> {
     let is_there = |from: &NodeId, to: &NodeId, purpose| {
         let ends = graph.nodes.find(from).zip(graph.nodes.find(to)).map(|(from, to)| Ends { from, to, purpose });
         ends.is_some_and(|ends| graph.is_connected(ends))
     };
     let mut steps = Vec::new();
-    for to in targets {
+    for (index, to) in targets.iter().enumerate() {
         let mut known = HashSet::new();
-        for Link { from, purpose, role } in links {
+        for Link { from, purpose, role } in of_target(links, index) {
             if from != to && known.insert((from, purpose)) && !is_there(from, to, *purpose) {
                 let (from, to) = (Ref::to(from), Ref::to(to));
                 steps.push(Step::CreateConnection { client_id: None, from, to, purpose: *purpose, role: *role });
@@ -250,8 +281,8 @@ mod tests {
     }
 
     /// Work that is connected with what it reads.
-    fn work(read: &[Link]) -> Work<'_> {
-        Work { read, connect: true, prompt: None }
+    fn work(read: &[Link]) -> Work<'static> {
+        Work { read: vec![read.to_vec()], connect: true, prompt: None }
     }
 
     fn positions(graph: &Graph, ids: &[NodeId]) -> Vec<(f64, f64)> {
@@ -260,7 +291,7 @@ mod tests {
     }
 
     fn refused(graph: &mut Graph, place: &Place, links: &[Link]) -> Vec<String> {
-        match add(graph, place, (320.0, 320.0), work(links), AGENT) {
+        match add(graph, place, &[(320.0, 320.0)], work(links), AGENT) {
             Err(Refused::Unprocessable(violations)) => fields(&violations).into_iter().map(str::to_owned).collect(),
             other => panic!("{other:?}"),
         }
@@ -311,14 +342,14 @@ mod tests {
     fn new_targets_are_a_column_of_empty_images_beside_their_source() {
         let mut graph = graph(vec![at(image("a"), 0.0, 0.0)], Vec::new());
         let wanted = Place { title: Some("Wide".into()), ..place(Some("a"), None, 3) };
-        let (ids, applied) = add(&mut graph, &wanted, (320.0, 180.0), work(&[]), AGENT).expect("added");
+        let (ids, applied) = add(&mut graph, &wanted, &[(320.0, 180.0)], work(&[]), AGENT).expect("added");
         assert_eq!(positions(&graph, &ids), [(440.0, -150.0), (440.0, 70.0), (440.0, 290.0)]);
         assert_eq!((applied.nodes_delta, &applied.changes.changed_node_ids), (3, &ids));
         let node = graph.node(&ids[2]).expect("is there");
         assert_eq!((node.kind, node.title.as_str(), node.agent_owned), (NodeType::Image, "Wide", true));
         assert_eq!((node.width, node.height, &node.asset), (320.0, 180.0, &None));
         let (ids, _) =
-            add(&mut graph, &place(None, None, 1), (320.0, 320.0), work(&[]), Options::default()).expect("added");
+            add(&mut graph, &place(None, None, 1), &[(320.0, 320.0)], work(&[]), Options::default()).expect("added");
         let node = graph.node(&ids[0]).expect("is there");
         assert_eq!((node.title.as_str(), node.agent_owned), ("image 1", false));
         assert_eq!(positions(&graph, &ids), [(800.0, -150.0)], "to the right of the content");
@@ -327,7 +358,7 @@ mod tests {
     #[test]
     fn targets_are_called_after_their_source_or_the_prompt_with_the_next_numbers() {
         let titles = |graph: &mut Graph, work: Work<'_>, place: Place| {
-            let (ids, _) = add(graph, &place, (320.0, 320.0), work, AGENT).expect("added");
+            let (ids, _) = add(graph, &place, &[(320.0, 320.0)], work, AGENT).expect("added");
             ids.iter().filter_map(|id| graph.node(id)).map(|node| node.title.clone()).collect::<Vec<_>>()
         };
         let named = |title: &str, x: f64| Node { title: title.into(), ..at(image("a"), x, 0.0) };
@@ -356,8 +387,8 @@ mod tests {
     fn results_of_a_source_are_columns_of_four_beside_it_and_go_left_or_up_last() {
         let mut graph = graph(vec![at(image("a"), 0.0, 0.0)], Vec::new());
         let mut added = |count| {
-            let (ids, _) =
-                add(&mut graph, &place(None, None, count), (100.0, 100.0), work(&[flow("a")]), AGENT).expect("added");
+            let (ids, _) = add(&mut graph, &place(None, None, count), &[(100.0, 100.0)], work(&[flow("a")]), AGENT)
+                .expect("added");
             positions(&graph, &ids)
         };
         assert_eq!(added(4), [(440.0, -100.0), (440.0, 40.0), (440.0, 180.0), (440.0, 320.0)]);
@@ -372,7 +403,7 @@ mod tests {
         let mut added = |sources: &[&str], count| {
             let read: Vec<Link> = sources.iter().map(|source| flow(source)).collect();
             let (ids, _) =
-                add(&mut graph, &place(None, None, count), (100.0, 100.0), work(&read), AGENT).expect("added");
+                add(&mut graph, &place(None, None, count), &[(100.0, 100.0)], work(&read), AGENT).expect("added");
             positions(&graph, &ids)
         };
         assert_eq!(added(&["a"], 1), [(0.0, 440.5)]);
@@ -388,7 +419,7 @@ mod tests {
         let source = crate::fixture::member(at(image("a"), 40.0, 96.0), "s");
         let added = |place: Place| {
             let mut graph = graph(vec![section.clone(), source.clone()], Vec::new());
-            let (ids, _) = add(&mut graph, &place, (100.0, 100.0), work(&[flow("a")]), AGENT).expect("added");
+            let (ids, _) = add(&mut graph, &place, &[(100.0, 100.0)], work(&[flow("a")]), AGENT).expect("added");
             positions(&graph, &ids)
         };
         assert_eq!(added(place(None, None, 1)), [(1120.0, 206.0)]);
@@ -399,7 +430,7 @@ mod tests {
     fn the_first_target_is_where_it_is_wanted() {
         let mut graph = graph(vec![at(image("a"), 0.0, 0.0)], Vec::new());
         let wanted = Place { at: Some(Position { x: 10.0, y: 300.0 }), ..place(None, None, 2) };
-        let (ids, _) = add(&mut graph, &wanted, (320.0, 320.0), work(&[]), AGENT).expect("added");
+        let (ids, _) = add(&mut graph, &wanted, &[(320.0, 320.0)], work(&[]), AGENT).expect("added");
         assert_eq!(positions(&graph, &ids), [(10.0, 360.0), (10.0, 720.0)]);
     }
 
@@ -408,7 +439,7 @@ mod tests {
         let frame = Node { width: 760.0, height: 456.0, ..at(section("s"), 0.0, 0.0) };
         let mut graph = graph(vec![frame, at(image("a"), 40.0, 96.0)], Vec::new());
         let (ids, applied) =
-            add(&mut graph, &place(None, Some("s"), 3), (320.0, 320.0), work(&[]), AGENT).expect("added");
+            add(&mut graph, &place(None, Some("s"), 3), &[(320.0, 320.0)], work(&[]), AGENT).expect("added");
         assert_eq!(positions(&graph, &ids), [(40.0, 456.0), (400.0, 456.0), (760.0, 456.0)]);
         let grown = graph.node(&id("s")).map(Frame::from_node);
         assert_eq!(grown, Some(Frame { left: 0.0, top: 0.0, right: 1120.0, bottom: 816.0 }));
@@ -433,12 +464,31 @@ mod tests {
     }
 
     #[test]
+    fn targets_with_sources_of_their_own_are_named_after_them_and_hang_below_their_row() {
+        let sources = vec![at(image("a"), 0.0, 0.0), at(image("b"), 360.0, 0.0), at(image("logo"), -5000.0, 900.0)];
+        let mut graph = graph(sources, Vec::new());
+        let read = vec![vec![flow("a"), flow("logo")], vec![flow("b"), flow("logo")], vec![flow("a")]];
+        let work = Work { read, connect: true, prompt: None };
+        let sizes = [(100.0, 60.0), (200.0, 90.0), (50.0, 50.0)];
+        let (ids, _) = add(&mut graph, &place(None, None, 3), &sizes, work, AGENT).expect("added");
+        let nodes: Vec<&Node> = ids.iter().filter_map(|id| graph.node(id)).collect();
+        assert_eq!(nodes.iter().map(|node| (node.width, node.height)).collect::<Vec<_>>(), sizes);
+        let top = nodes[0].position.y;
+        assert!(nodes.iter().all(|node| node.position.y == top) && top > 300.0, "{nodes:?}");
+        assert_eq!(nodes[0].position.x, 0.0);
+        let incoming: Vec<Vec<&str>> =
+            ids.iter().map(|id| graph.incoming(id).map(|link| link.from.as_str()).collect()).collect();
+        assert_eq!(incoming, [vec!["a", "logo"], vec!["b", "logo"], vec!["a"]]);
+        assert_eq!(nodes.iter().map(|node| node.title.as_str()).collect::<Vec<_>>(), ["a 1", "b 1", "a 2"]);
+    }
+
+    #[test]
     fn what_the_work_reads_is_connected_once() {
         let nodes = || vec![at(image("a"), 0.0, 0.0), at(image("b"), 400.0, 0.0), at(image("t"), 800.0, 0.0)];
         let links = [flow("a"), flow("a"), reference("b", Role::Style)];
         let mut fresh = graph(nodes(), Vec::new());
         let (ids, applied) =
-            add(&mut fresh, &place(None, None, 2), (320.0, 320.0), work(&links), AGENT).expect("added");
+            add(&mut fresh, &place(None, None, 2), &[(320.0, 320.0)], work(&links), AGENT).expect("added");
         assert_eq!(applied.connections_delta, 4);
         for target in &ids {
             let incoming = fresh.incoming(target).map(|link| (link.from.as_str(), link.purpose, link.role));
@@ -447,9 +497,9 @@ mod tests {
         }
         let mut linked = graph(nodes(), vec![connection("c", "a", "t", Purpose::Flow)]);
         let links = [flow("a"), reference("a", Role::Fit), flow("t")];
-        let applied = connect(&mut linked, &[id("t")], &links, AGENT).expect("connected");
+        let applied = connect(&mut linked, &[id("t")], &[links.to_vec()], AGENT).expect("connected");
         assert_eq!(applied.connections_delta, 1, "the reference alone");
-        let again = connect(&mut linked, &[id("t")], &links, AGENT).expect("connected");
+        let again = connect(&mut linked, &[id("t")], &[links.to_vec()], AGENT).expect("connected");
         assert_eq!(again, Applied::default());
     }
 
@@ -457,7 +507,7 @@ mod tests {
     fn a_cycle_is_refused() {
         let nodes = vec![agents(at(image("a"), 0.0, 0.0)), at(image("t"), 400.0, 0.0)];
         let mut graph = graph(nodes, vec![connection("c", "t", "a", Purpose::Flow)]);
-        let refused = connect(&mut graph, &[id("t")], &[flow("a")], AGENT).expect_err("a cycle");
+        let refused = connect(&mut graph, &[id("t")], &[vec![flow("a")]], AGENT).expect_err("a cycle");
         let Refused::Unprocessable(violations) = refused else { panic!("{refused:?}") };
         assert_eq!(fields(&violations), ["connect"]);
     }
@@ -467,7 +517,7 @@ mod tests {
         let nodes = (1..CANVAS_NODES_MAX).map(|n| at(image(&format!("n{n}")), n as f64 * 360.0, 0.0)).collect();
         let mut graph = graph(nodes, Vec::new());
         assert_eq!(refused(&mut graph, &place(None, None, 2), &[]), ["operations"]);
-        add(&mut graph, &place(None, None, 1), (320.0, 320.0), work(&[]), AGENT).expect("one more");
+        add(&mut graph, &place(None, None, 1), &[(320.0, 320.0)], work(&[]), AGENT).expect("one more");
         assert_eq!(refused(&mut graph, &place(None, None, 1), &[]), ["operations"]);
     }
 }

@@ -9,7 +9,7 @@ pub use domain::element::{
     CollectionDeleted, CollectionList, CollectionRead, ElementList, ElementOrVersion, ElementRead, VersionList,
 };
 pub use domain::import::{ImageImport, ProductImport};
-pub use domain::job::{ImageJob, JobDocument, RunList, StartQuote, VideoJob};
+pub use domain::job::{ActionRuns, ImageJob, JobDocument, RunList, StartQuote, VideoJob};
 pub use domain::link::{DownloadLinks, UploadLinks};
 pub use domain::model::{ConnectionList, ModelPage, ModelRead};
 pub use domain::operation::OperationsAnswer;

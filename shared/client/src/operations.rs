@@ -32,6 +32,8 @@ operations! {
     get_action, "getAction", GET "/actions/{actionKey}", action => ActionRead;
     /// Starts an Action.
     run_action, "runAction", POST "/actions/{actionKey}/runs", action => Started<ImageJob>;
+    /// Starts Actions in a row on each of several images.
+    run_actions, "runActions", POST "/actions/runs" => Started<ActionRuns>;
     /// Assets of the account, or of a canvas. Query: `canvasId`, `kind`, `limit`, `cursor`.
     list_assets, "listAssets", GET "/assets" => AssetList;
     /// Stores an image. Query: `canvasId`. Takes its key as a header ([`Call::key`]).

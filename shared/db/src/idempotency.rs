@@ -7,8 +7,9 @@
 
 use chrono::{DateTime, Utc};
 use domain::canvas::{AccessRole, CanvasRecord};
-use domain::id::{AccountUid, CanvasHandle};
+use domain::id::{AccountUid, CanvasHandle, JobId};
 use domain::idempotency::{Fingerprint, StoredOutcome};
+use domain::limits::IDEMPOTENCY_KEY_MAX;
 use sqlx::PgConnection;
 use sqlx::types::Json;
 use tracing::instrument;
@@ -212,6 +213,35 @@ async fn insert(conn: &mut PgConnection, key: &NewKey<'_>) -> Result<bool> {
     .execute(conn)
     .await?;
     Ok(inserted.rows_affected() == 1)
+}
+
+/// The key that holds the last form of one of several jobs of a start. No request can send it, because it is too long.
+pub fn key_of_job(id: JobId) -> String {
+    format!("job:{:>IDEMPOTENCY_KEY_MAX$}", id.0.to_string())
+}
+
+/// Takes a key for each of several jobs that one request starts. It holds the last form of the job once its record is removed.
+#[instrument(skip_all, name = "db.idempotency.keep_jobs")]
+pub async fn keep_jobs(
+    conn: &mut PgConnection,
+    account: &AccountUid,
+    fingerprint: &Fingerprint,
+    ids: &[JobId],
+) -> Result<()> {
+    let outcome = |id: &JobId| Json(StoredOutcome::Job { id: id.0, more: Vec::new(), snapshot: None });
+    sqlx::query!(
+        "INSERT INTO idempotency_keys (account_uid, key, fingerprint, outcome, job_id)
+         SELECT $1, job.key, $2, job.outcome, job.id
+         FROM unnest($3::text[], $4::jsonb[], $5::uuid[]) AS job (key, outcome, id)",
+        account.as_str(),
+        &fingerprint.canonical,
+        &ids.iter().map(|id| key_of_job(*id)).collect::<Vec<_>>(),
+        &ids.iter().map(outcome).collect::<Vec<_>>() as _,
+        &ids.iter().map(|id| id.0).collect::<Vec<_>>(),
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// Stores the outcome of a key that the transaction took.

@@ -49,6 +49,9 @@ pub enum StoredOutcome {
     Job {
         /// The job.
         id: Uuid,
+        /// The other jobs of a start of several.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        more: Vec<Uuid>,
         /// Its last served form without images, once the record is deleted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         snapshot: Option<Value>,

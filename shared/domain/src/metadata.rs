@@ -160,6 +160,25 @@ named! {
     }
 }
 
+/// One of several Actions in a row.
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProvenanceStep {
+    /// The Action.
+    #[schema(value_type = ActionHandle)]
+    pub action_id: String,
+    /// Version of the Action.
+    #[schema(value_type = ActionVersion)]
+    pub action_version: String,
+    /// Parameters of the Action, with its defaults.
+    #[schema(value_type = Object)]
+    pub params: Map<String, Value>,
+    /// Second image of the Action.
+    #[schema(value_type = Option<ImageHandle>)]
+    pub with: Option<String>,
+}
+
 /// How the content of a node came to be.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -214,6 +233,8 @@ pub struct Provenance {
     /// URL that an import fetched the image from.
     #[schema(format = Uri)]
     pub source_url: Option<String>,
+    /// All of several Actions in a row. `actionId`, `actionVersion` and `params` are those of the last.
+    pub steps: Option<Vec<ProvenanceStep>>,
     /// `true` if the embedded runtime made the content: it stands in for that of a model.
     pub stand_in: Option<bool>,
 }
@@ -241,6 +262,7 @@ impl Provenance {
             run: None,
             size: None,
             source_url: None,
+            steps: None,
             stand_in: None,
         }
     }

@@ -1,10 +1,9 @@
 //! The Action `crop`: a rectangle of the image as displayed, unchanged (`docs/reference/actions.md#crop`).
 
 use crate::color::Color;
-use crate::decode::{DecodeError, decode_part};
 use crate::geometry::{Anchor, Rect, Size};
-use crate::header::probe;
-use crate::pipeline::{Error, Finish, Output};
+use crate::input::Input;
+use crate::pipeline::{Change, Error, Finish, Output};
 use crate::resize::{PlanError, check_output};
 
 /// Position of the rectangle.
@@ -54,18 +53,27 @@ pub fn plan(source: Size, crop: &Crop) -> Result<Rect, PlanError> {
     Ok(Rect { x, y, size })
 }
 
-/// Runs the Action. A JPEG is decoded only as far as the rectangle requires.
+/// Runs the Action. A JPEG is decoded only as far as the rectangle requires. The result may be written row by row if `rows` says
+/// how.
 ///
 /// # Errors
 ///
 /// Any [`Error`]. A rectangle beyond the image is rejected before anything is decoded.
-pub fn transform(bytes: &[u8], crop: &Crop, finish: Finish) -> Result<Output, Error> {
-    let header = probe(bytes).map_err(DecodeError::from)?;
-    let rect = plan(header.size(), crop)?;
-    if let Some(bands) = finish.bands(bytes, &header, rect)? {
+pub fn change(image: Input, crop: &Crop, rows: Option<Finish>) -> Result<Change, Error> {
+    let rect = plan(image.size(), crop)?;
+    if let Some((bands, finish)) = image.bands(rows, rect)? {
         return finish.stream(bands, |_, _| ());
     }
-    finish.write(&decode_part(bytes, rect)?, header.format, Color::WHITE)
+    Ok(Change::Pixels { image: image.decode_part(rect)?, background: Color::WHITE })
+}
+
+/// Runs the Action on a file.
+///
+/// # Errors
+///
+/// As [`change`].
+pub fn transform(bytes: &[u8], crop: &Crop, finish: Finish) -> Result<Output, Error> {
+    finish.transform(bytes, |image, rows| change(image, crop, rows))
 }
 
 #[cfg(test)]
@@ -74,7 +82,7 @@ mod tests {
 
     use super::*;
     use crate::bitmap::{Bitmap, Channels};
-    use crate::decode::decode;
+    use crate::decode::{decode, decode_part};
     use crate::format::{FormatChoice, OutputFormat};
     use crate::orientation::Orientation;
     use crate::pipeline::ErrorKind;

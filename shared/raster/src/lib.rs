@@ -8,8 +8,10 @@
 //! **Mechanism.** [`header`] reads sizes from untrusted bytes with bounded memory. [`mod@decode`]
 //! checks them against the limits before any allocation and returns 8-bit sRGB pixels.
 //! [`mod@resize`] first plans with sizes only, so that a caller can reject early, and then
-//! resamples. [`mod@encode`] writes JPEG, PNG or WebP. [`transform_resize`] and [`rendition`] are
-//! complete jobs in one call, with shortcuts that save work: a JPEG is decoded at a reduced scale
+//! resamples. [`mod@encode`] writes JPEG, PNG or WebP. Each Action has a function `change`, which
+//! reads an [`Input`] and makes pixels, so that several in a row decode and encode once, and a
+//! function that does a complete job on a file. [`transform_resize`] and [`rendition`] are such
+//! jobs, with shortcuts that save work: a JPEG is decoded at a reduced scale
 //! if the result allows it, and transformed to its displayed orientation after it was reduced.
 //!
 //! **Reason.** The gateway needs sizes and error messages without decoding foreign pixels; the
@@ -40,6 +42,7 @@ mod bitmap;
 mod color;
 mod format;
 mod geometry;
+mod input;
 mod orientation;
 mod pipeline;
 mod sample;
@@ -52,8 +55,9 @@ pub use encode::{EncodeError, Encoding, encode};
 pub use format::{Format, FormatChoice, OutputFormat};
 pub use geometry::{Anchor, ParseError, Rect, Size};
 pub use header::{Header, HeaderError, HeaderReader, Progress, probe};
+pub use input::Input;
 pub use orientation::Orientation;
-pub use pipeline::{Error, ErrorKind, Finish, Output, rendition, rendition_bytes, transform_resize};
+pub use pipeline::{Change, Error, ErrorKind, Finish, Output, rendition, rendition_bytes, transform_resize};
 pub use resize::{Bounds, Fit, PlanError, Resize, decode_resized, resize};
 
 #[cfg(test)]

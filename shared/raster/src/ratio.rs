@@ -14,10 +14,9 @@ use std::str::FromStr;
 
 use crate::bitmap::{Bitmap, Channels};
 use crate::color::Color;
-use crate::decode::{DecodeError, decode, decode_part};
 use crate::geometry::{Anchor, ParseError, Rect, Size};
-use crate::header::probe;
-use crate::pipeline::{Error, Finish, Output};
+use crate::input::Input;
+use crate::pipeline::{Change, Error, Finish, Output};
 use crate::resize::{Bounds, Fit, PlanError, Resize, check_output, resize, stretched};
 
 /// The longer side of the image to blur.
@@ -99,28 +98,27 @@ pub fn plan(source: Size, change: &ChangeRatio) -> Result<Plan, PlanError> {
     Ok(Plan { output, offset })
 }
 
-/// Runs the Action.
+/// Runs the Action. The result may be written row by row if `rows` says how.
 ///
 /// # Errors
 /// Any [`Error`].
-pub fn transform(bytes: &[u8], change: &ChangeRatio, finish: Finish) -> Result<Output, Error> {
-    let header = probe(bytes).map_err(DecodeError::from)?;
-    let plan = plan(header.size(), change)?;
+pub fn change(image: Input, to: &ChangeRatio, rows: Option<Finish>) -> Result<Change, Error> {
+    let plan = plan(image.size(), to)?;
     let (x, y) = plan.offset;
     let part = Rect { x, y, size: plan.output };
-    if change.mode == Mode::Crop
-        && let Some(bands) = finish.bands(bytes, &header, part)?
+    if to.mode == Mode::Crop
+        && let Some((bands, finish)) = image.bands(rows, part)?
     {
         return finish.stream(bands, |_, _| ());
     }
-    let image = match change.mode {
-        Mode::Crop => decode_part(bytes, part)?,
+    let image = match to.mode {
+        Mode::Crop => image.decode_part(part)?,
         Mode::Pad | Mode::Blur => {
-            let image = decode(bytes)?;
+            let image = image.decode()?;
             if plan.output == image.size() {
                 image
-            } else if change.mode == Mode::Pad {
-                padded(image, &plan, change.background)
+            } else if to.mode == Mode::Pad {
+                padded(image, &plan, to.background)
             } else {
                 let mut result = blurred(&image, plan.output);
                 result.paste(&image, x, y);
@@ -128,7 +126,15 @@ pub fn transform(bytes: &[u8], change: &ChangeRatio, finish: Finish) -> Result<O
             }
         }
     };
-    finish.write(&image, header.format, change.background)
+    Ok(Change::Pixels { image, background: to.background })
+}
+
+/// Runs the Action on a file.
+///
+/// # Errors
+/// As [`change`].
+pub fn transform(bytes: &[u8], to: &ChangeRatio, finish: Finish) -> Result<Output, Error> {
+    finish.transform(bytes, |image, rows| change(image, to, rows))
 }
 
 fn padded(image: Bitmap, plan: &Plan, background: Color) -> Bitmap {

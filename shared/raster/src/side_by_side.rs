@@ -14,9 +14,9 @@ use crate::color::Color;
 use crate::decode::{BAND, Bands, DecodeError};
 use crate::encode::jpeg_encoder;
 use crate::geometry::{ParseError, Rect, Size};
-use crate::header::{Header, probe};
-use crate::pipeline::{Error, Finish, Output};
-use crate::resize::{self, PlanError, check_output, decode_resized, rounded_ratio};
+use crate::input::Input;
+use crate::pipeline::{Change, Error, Finish, Output};
+use crate::resize::{self, PlanError, check_output, rounded_ratio};
 
 /// Arrangement of the images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,18 +123,20 @@ pub fn plan(sources: [Size; 2], options: &SideBySideOptions) -> Result<Plan, Pla
     Ok(Plan { output: turned(output), places })
 }
 
-/// Runs the Action. The format `auto` follows the first image.
+/// Runs the Action. The format `auto` follows the first image. The result may be written row by row if `rows` says how.
 ///
 /// # Errors
 ///
 /// Any [`Error`]. A result above the limits is rejected before either image is decoded.
-pub fn transform(first: &[u8], second: &[u8], options: &SideBySideOptions, finish: Finish) -> Result<Output, Error> {
-    let headers = [probe(first).map_err(DecodeError::from)?, probe(second).map_err(DecodeError::from)?];
-    let plan = plan(headers.map(|header| header.size()), options)?;
-    if let Some(output) = stream([first, second], &headers, &plan, options.background, finish)? {
-        return Ok(output);
+pub fn change(first: Input, second: &[u8], options: &SideBySideOptions, rows: Option<Finish>) -> Result<Change, Error> {
+    let second = Input::file(second)?;
+    let plan = plan([first.size(), second.size()], options)?;
+    if let Some(finish) = rows
+        && let Some(output) = stream([&first, &second], &plan, options.background, finish)?
+    {
+        return Ok(Change::Written(output));
     }
-    let scaled = |file, place: Rect| decode_resized(file, &resize::Plan::whole(place.size), Color::TRANSPARENT);
+    let scaled = |image: Input, place: Rect| image.decode_resized(&resize::Plan::whole(place.size), Color::TRANSPARENT);
     let images = [scaled(first, plan.places[0])?, scaled(second, plan.places[1])?];
     let covered: u64 = plan.places.iter().map(|place| place.size.pixels()).sum();
     let is_opaque =
@@ -148,7 +150,16 @@ pub fn transform(first: &[u8], second: &[u8], options: &SideBySideOptions, finis
         };
         canvas.paste(&image, place.x, place.y);
     }
-    finish.write(&canvas, headers[0].format, options.background)
+    Ok(Change::Pixels { image: canvas, background: options.background })
+}
+
+/// Runs the Action on files.
+///
+/// # Errors
+///
+/// As [`change`].
+pub fn transform(first: &[u8], second: &[u8], options: &SideBySideOptions, finish: Finish) -> Result<Output, Error> {
+    finish.transform(first, |first, rows| change(first, second, options, rows))
 }
 
 /// The source of the rows of an image.
@@ -176,28 +187,23 @@ impl Rows<'_> {
 
 /// Writes the result row by row while its images are decoded. This is possible for two upright
 /// JPEGs if the result is a JPEG and nothing is transparent.
-fn stream(
-    files: [&[u8]; 2],
-    headers: &[Header; 2],
-    plan: &Plan,
-    background: Color,
-    finish: Finish,
-) -> Result<Option<Output>, Error> {
+fn stream(images: [&Input; 2], plan: &Plan, background: Color, finish: Finish) -> Result<Option<Output>, Error> {
     let covered: u64 = plan.places.iter().map(|place| place.size.pixels()).sum();
     if !background.is_opaque() && covered != plan.output.pixels() {
         return Ok(None);
     }
     let mut parts = Vec::new();
-    for ((file, header), place) in files.into_iter().zip(headers).zip(plan.places) {
-        // Format `auto` follows the first image.
-        let Some(bands) = finish.bands(file, header, Rect { x: 0, y: 0, size: header.size() })? else {
+    for (image, place) in images.into_iter().zip(plan.places) {
+        let whole = Rect { x: 0, y: 0, size: image.size() };
+        // Only a file has bands. Format `auto` follows the first image.
+        let (Some((bands, _)), Input::File(file, _)) = (image.bands(Some(finish), whole)?, image) else {
             return Ok(None);
         };
-        let rows = match header.size() == place.size {
+        let rows = match image.size() == place.size {
             true => Rows::Bands(bands),
             false => {
                 let plan = resize::Plan::whole(place.size);
-                Rows::Buffered(decode_resized(file, &plan, Color::TRANSPARENT)?, 0)
+                Rows::Buffered(resize::decode_resized(file, &plan, Color::TRANSPARENT)?, 0)
             }
         };
         parts.push((rows, place, Vec::new()));

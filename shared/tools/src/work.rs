@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use client::answers::Started;
+use client::answers::{ActionRuns, Started};
 use client::{Client, Waiting, WorkFailure, WorkOutput, WorkRecord};
 use domain::Timestamp;
 use domain::job::{JobStatus, RunKind, RunSummary};
 use futures_util::future::join_all;
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -246,16 +247,7 @@ pub async fn begin<T: 'static>(
     request: client::Call<Started<T>>,
     on: Option<(&str, &str)>,
 ) -> Result<Read> {
-    match request.cast::<WorkRecord>().prefer("handling=lenient").await {
-        Ok(started) => Ok((started.value()?, started.time())),
-        Err(error) => {
-            let failure = Failure::from(error);
-            Err(match on {
-                Some((canvas, revision)) => stale::add_changes(failure, call, canvas, revision).await,
-                None => failure,
-            })
-        }
-    }
+    send(call, request.cast(), on).await
 }
 
 /// Waits for the ends of started works, and reports them.
@@ -279,6 +271,45 @@ pub async fn end(call: &Call, started: Vec<Read>, on: Option<(&str, &str)>, wait
     }
     Work::name(call, &mut works).await;
     works
+}
+
+/// Runs that one request starts.
+#[derive(Deserialize)]
+struct Runs {
+    runs: Vec<WorkRecord>,
+}
+
+/// Starts several runs on a canvas at a revision, and waits for the end of all. Fails if none of them has a result.
+pub async fn start_several(
+    call: &Call,
+    request: client::Call<Started<ActionRuns>>,
+    on: (&str, &str),
+    wait: Option<Wait>,
+) -> Result<Vec<Work>> {
+    let (Runs { runs }, at) = send(call, request.cast::<Runs>(), Some(on)).await?;
+    let mut works = end(call, runs.into_iter().map(|record| (record, at)).collect(), Some(on), wait).await;
+    match works.iter().all(Work::has_failed) {
+        true => Err(failed(works.swap_remove(0))),
+        false => Ok(works),
+    }
+}
+
+/// Sends a start. Its answer comes with the time of the service.
+async fn send<T: DeserializeOwned + 'static>(
+    call: &Call,
+    request: client::Call<T>,
+    on: Option<(&str, &str)>,
+) -> Result<(T, Timestamp)> {
+    match request.prefer("handling=lenient").await {
+        Ok(started) => Ok((started.value()?, started.time())),
+        Err(error) => {
+            let failure = Failure::from(error);
+            Err(match on {
+                Some((canvas, revision)) => stale::add_changes(failure, call, canvas, revision).await,
+                None => failure,
+            })
+        }
+    }
 }
 
 /// Waits for the end of work, at most `seconds`, and returns its last record with the time at which it was read. Without the right to

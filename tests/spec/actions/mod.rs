@@ -1,5 +1,6 @@
 //! Image Actions (docs/reference/actions.md): starts, their checks, replays and results.
 
+mod chains;
 mod change_aspect_ratio;
 mod color_grade;
 mod crop;

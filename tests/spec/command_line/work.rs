@@ -32,6 +32,26 @@ async fn an_action_runs_and_its_result_is_named() {
 }
 
 #[tokio::test]
+async fn actions_run_in_a_row_on_several_images() {
+    let stack = &Stack::with_workers().await;
+    let (_, shell, canvas) = person(stack).await;
+    let (first, second) = (image(&shell, &canvas).await, image(&shell, &canvas).await);
+    let turn = r#"{"action": "rotate", "params": {"degrees": 90}}"#;
+    let run = ["action", "run", "resize", &first, &second, "-p", "width=32", "--then", turn, "--on", &canvas];
+    let quote = shell.run(&[&run[..], &["--dry-run", "--json"]].concat()).await.json();
+    assert_eq!(quote["newTargets"].as_array().map(Vec::len), Some(2));
+    let people = shell.run(&run).await.expect(0).stdout;
+    assert_eq!((people.matches("succeeded").count(), people.matches("24x32").count()), (2, 2), "{people}");
+    let overlay = ["action", "run", "overlay-image", &first, "--with", &second, "--on", &canvas, "--no-wait"];
+    let handles = shell.run(&overlay).await.expect(0).stdout;
+    assert!(handles.starts_with("run:") && handles.lines().count() == 1, "{handles}");
+    shell.run(&[&run[..], &["--then", "rotate"]].concat()).await.expect(2);
+    let wrong = r#"{"action": "rotate", "params": {"degrees": "far"}}"#;
+    let refused = shell.run(&[&run[..], &["--then", wrong, "--json"]].concat()).await.error(3);
+    assert_eq!(text(&refused, "/fields/0/field"), "steps[2].params.degrees");
+}
+
+#[tokio::test]
 async fn a_video_is_uploaded_and_a_frame_of_it_becomes_an_image() {
     let stack = &Stack::with_workers().await;
     let (_, shell, canvas) = person(stack).await;

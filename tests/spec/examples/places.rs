@@ -1,6 +1,6 @@
 //! Starts that add their targets.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::recorder::Recorder;
 
@@ -29,5 +29,25 @@ impl Recorder {
             let job = self.record(id, "startPlace", path, request, started);
             self.client.finished(&job).await;
         }
+        self.chain(&photo).await;
+    }
+
+    /// Records a dry run and a start of Actions in a row.
+    async fn chain(&mut self, photo: &Value) {
+        let mut request = json!({
+            "canvasId": "places", "baseRevision": self.now("places").await, "inputs": [photo],
+            "steps": [
+                {"action": "crop", "params": {"width": 320, "height": 320}},
+                {"action": "add-text-to-image", "params": {"text": "Harbor"}},
+            ],
+            "place": {"title": "Harbor, with text"}, "validateOnly": true,
+        });
+        let quote = self.client.send("/actions/runs", &request).await.expect(200);
+        self.record("runActions", "validate", "/actions/runs", request.clone(), quote);
+        request.as_object_mut().expect("an object").remove("validateOnly");
+        request["idempotencyKey"] = json!("chain-photo");
+        let started = self.client.send("/actions/runs", &request).await.expect(202);
+        let started = self.record("runActions", "start", "/actions/runs", request, started);
+        self.client.finished(&started["runs"][0]).await;
     }
 }

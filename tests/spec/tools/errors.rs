@@ -29,7 +29,7 @@ async fn a_stale_revision_is_reported_with_what_changed() {
     );
     tools.ok("canvas_edit", again["arguments"].clone()).await;
     // A start that uses the node gets the same answer.
-    let arguments = json!({"canvas": canvas, "revision": revision, "action": "rotate", "inputs": [node], "params": {"degrees": 90}});
+    let arguments = json!({"canvas": canvas, "revision": revision, "inputs": [node], "steps": [{"action": "rotate", "params": {"degrees": 90}}]});
     let stale = tools.call("action_run", arguments).await.fails("conflict");
     assert_eq!(stale["next"].as_array().expect("steps").last().expect("one")["tool"], "action_run");
 }
@@ -144,10 +144,9 @@ async fn a_wrong_parameter_is_reported_with_those_of_the_action() {
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     let (canvas, revision, node) = board(&tools).await;
-    let arguments =
-        json!({"canvas": canvas, "revision": revision, "action": "resize", "inputs": [node], "params": {"widht": 9}});
+    let arguments = json!({"canvas": canvas, "revision": revision, "inputs": [node], "steps": [{"action": "resize", "params": {"widht": 9}}]});
     let failure = tools.call("action_run", arguments).await.fails("input_validation_error");
-    assert_eq!(failure["error"]["fields"][0]["field"], "params.widht");
+    assert_eq!(failure["error"]["fields"][0]["field"], "steps[0].params.widht");
     let parameters = failure["error"]["details"]["parameters"].as_array().expect("parameters");
     assert!(parameters.iter().any(|parameter| parameter["id"] == "width"), "{failure}");
 }
@@ -352,10 +351,10 @@ async fn work_whose_record_has_expired_has_succeeded() {
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     let (canvas, revision, node) = board(&tools).await;
-    let arguments = json!({"canvas": canvas, "revision": revision, "action": "rotate", "inputs": [node], "params": {"degrees": 90}});
-    let run = tools.ok("action_run", arguments.clone()).await["run"].clone();
+    let arguments = json!({"canvas": canvas, "revision": revision, "inputs": [node], "steps": [{"action": "rotate", "params": {"degrees": 90}}]});
+    let run = tools.ok("action_run", arguments.clone()).await["runs"][0]["run"].clone();
     let expired = testkit::wait_for("the end of the record", e2e::PATIENCE, async || {
-        let again = tools.ok("action_run", arguments.clone()).await;
+        let again = tools.ok("action_run", arguments.clone()).await["runs"][0].clone();
         (again["status"] == "expired").then_some(again)
     })
     .await;

@@ -107,7 +107,7 @@ async fn json_is_answered_to_whoever_accepts_it() {
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     let (canvas, revision, node) = board(&tools).await;
-    let arguments = json!({"canvas": canvas, "revision": revision, "action": "rotate", "inputs": [node], "params": {"degrees": 90}});
+    let arguments = json!({"canvas": canvas, "revision": revision, "inputs": [node], "steps": [{"action": "rotate", "params": {"degrees": 90}}]});
     let params = json!({"name": "action_run", "arguments": arguments, "_meta": {"progressToken": "p1"}});
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
     for accept in [
@@ -345,7 +345,7 @@ async fn progress_is_reported_to_who_asks_for_it() {
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     let (canvas, revision, node) = board(&tools).await;
-    let arguments = json!({"canvas": canvas, "revision": revision, "action": "rotate", "inputs": [node], "params": {"degrees": 90}});
+    let arguments = json!({"canvas": canvas, "revision": revision, "inputs": [node], "steps": [{"action": "rotate", "params": {"degrees": 90}}]});
     let params = json!({"name": "action_run", "arguments": arguments, "_meta": {"progressToken": "p1"}});
     let reply = user.mcp(STATELESS, "tools/call", params).await.expect(200);
     assert_eq!(reply.header("content-type"), Some("text/event-stream"));
@@ -364,7 +364,7 @@ async fn progress_is_reported_to_who_asks_for_it() {
         assert!((made..=1.0).contains(&progress), "outputs that are made, which never fall: {message}");
         made = progress;
     }
-    assert_eq!(tool_result(&last["result"]).ok()["status"], "succeeded");
+    assert_eq!(tool_result(&last["result"]).ok()["runs"][0]["status"], "succeeded");
 }
 
 #[tokio::test]

@@ -59,8 +59,8 @@ async fn things_are_found_and_described() {
     let user = stack.user().await;
     let tools = Checked::new(&user).await;
     let (canvas, revision, node) = board(&tools.0).await;
-    let arguments = json!({"canvas": canvas, "revision": revision, "action": "rotate", "inputs": [node], "params": {"degrees": 90}});
-    let run = tools.ok("action_run", arguments).await["run"].clone();
+    let arguments = json!({"canvas": canvas, "revision": revision, "inputs": [node], "steps": [{"action": "rotate", "params": {"degrees": 90}}]});
+    let run = tools.ok("action_run", arguments).await["runs"][0]["run"].clone();
     let element = tools.ok("element_save", json!({"name": "Calm", "type": "style", "guidelines": "quiet"})).await;
     tools.ok("element_manage", json!({"do": "collection.create", "target": "Shelf"})).await;
     let found = async |arguments: Value| tools.ok("find", arguments).await["items"].clone();
@@ -385,10 +385,10 @@ async fn a_video_is_uploaded_and_a_frame_of_it_becomes_an_image() {
     let film = STANDARD.encode(films::unique(films::SILENT));
     let stored = tools.ok("asset_upload", json!({"data": film, "name": "waves.mp4", "canvas": canvas})).await;
     let arguments = json!({
-        "canvas": canvas, "revision": stored["revision"], "action": "video-frame", "inputs": [stored["node"]],
-        "params": {"at": "last"},
+        "canvas": canvas, "revision": stored["revision"], "inputs": [stored["node"]],
+        "steps": [{"action": "video-frame", "params": {"at": "last"}}],
     });
-    let done = tools.ok("action_run", arguments).await;
+    let done = tools.ok("action_run", arguments).await["runs"][0].clone();
     assert_eq!(done["status"], "succeeded", "{done}");
     let facts = tools.ok("describe", json!({"handle": "action:video-frame"})).await;
     assert_eq!(facts.pointer("/facts/medium"), Some(&json!("video")), "{facts}");
@@ -427,15 +427,13 @@ async fn an_action_makes_its_own_target() {
     let tools = Checked::new(&user).await;
     let (canvas, revision, node) = board(&tools.0).await;
     let arguments = json!({
-        "canvas": canvas, "revision": revision, "action": "resize", "inputs": [node], "params": {"width": 100},
-        "place": {"title": "Small"},
+        "canvas": canvas, "revision": revision, "inputs": [node],
+        "steps": [{"action": "resize", "params": {"width": 100}}], "place": {"title": "Small"},
     });
     let made = tools.call("action_run", arguments).await;
-    let output = &made.value["outputs"][0];
-    assert_eq!(
-        (&made.value["status"], &output["width"], &made.value["creditCost"]),
-        (&json!("succeeded"), &json!(100), &json!(0))
-    );
+    let run = &made.value["runs"][0];
+    let output = &run["outputs"][0];
+    assert_eq!((&run["status"], &output["width"], &run["creditCost"]), (&json!("succeeded"), &json!(100), &json!(0)));
     assert_eq!(made.images().len(), 1);
     let read = tools.ok("canvas_read", json!({"canvas": canvas, "nodes": [output["node"]]})).await;
     assert_eq!(
@@ -443,6 +441,32 @@ async fn an_action_makes_its_own_target() {
         (&json!("Small"), &node),
         "{read}"
     );
+}
+
+#[tokio::test]
+async fn actions_run_in_a_row_on_several_images() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    let tools = Checked::new(&user).await;
+    let (canvas, revision, node) = board(&tools.0).await;
+    let steps = json!([
+        {"action": "change-aspect-ratio", "params": {"ratio": "4:5"}},
+        {"action": "overlay-image", "with": node},
+        {"action": "resize", "params": {"width": 40, "height": 50}},
+    ]);
+    let arguments = json!({"canvas": canvas, "revision": revision, "inputs": [node, node], "steps": steps});
+    let made = tools.call("action_run", arguments.clone()).await;
+    let runs = made.value["runs"].as_array().expect("runs");
+    assert_eq!((runs.len(), made.images().len()), (2, 2));
+    for run in runs {
+        let output = &run["outputs"][0];
+        assert_eq!(
+            (&run["status"], &output["width"], &output["height"]),
+            (&json!("succeeded"), &json!(40), &json!(50))
+        );
+    }
+    let again = tools.ok("action_run", arguments).await;
+    assert!(again["runs"].as_array().expect("runs").iter().all(|run| run["replayed"] == true), "{again}");
 }
 
 #[tokio::test]
@@ -667,10 +691,10 @@ async fn work_under_way_is_listed_behind_much_that_has_ended() {
     let (canvas, revision, node) = board(&tools.0).await;
     let start = async |title: String| {
         let arguments = json!({
-            "canvas": canvas, "revision": revision, "action": "rotate", "inputs": [node], "params": {"degrees": 90},
+            "canvas": canvas, "revision": revision, "inputs": [node], "steps": [{"action": "rotate", "params": {"degrees": 90}}],
             "place": {"title": title}, "wait": 0,
         });
-        tools.ok("action_run", arguments).await["run"].clone()
+        tools.ok("action_run", arguments).await["runs"][0]["run"].clone()
     };
     let oldest = start("oldest".into()).await;
     for at in 0..51 {

@@ -1,45 +1,35 @@
 //! `POST /actions/{actionKey}/runs`: starts an Action run (docs/reference/actions.md#start-a-run).
 
-use actions::{DefinedAction, Estimate, Frame, Prepared, Source};
-use app::job::{Destination, Found, JobPlan, JobStart, Reads, Targets, Work, link, target_is_taken};
-use app::{Base, LockedCanvas, Terms};
+use actions::DefinedAction;
+use app::job::{JobStart, Targets};
 use axum::Extension;
 use axum::extract::State;
-use canvas::Footprint;
-use canvas::targets::Link;
-use db::PgConnection;
 use db::accounts::Credential;
-use db::assets::InputImage;
 use domain::Violation;
-use domain::action::Medium;
-use domain::asset::AssetKind;
-use domain::graph::{Named, Node, NodeType, Purpose};
-use domain::id::{AccountUid, CanvasHandle, JobId, NodeId, NodeReference};
-use domain::job::{ActionRequest, ImageJob, Input as JobInput, JobOperation, Request, StartQuote};
+use domain::graph::{Named, NodeType};
+use domain::id::{AccountUid, NodeId, NodeReference};
+use domain::job::{ImageJob, StartQuote};
 use domain::webhook::WebhookInput;
 use egress::Guard;
-use futures_util::future::BoxFuture;
 use http::HeaderMap;
 use serde_json::{Map, Value, json};
 
+use super::plan::{Checked, Form, NOT_AN_IMAGE, Run, Step};
 use super::read::action_of;
 use crate::extract::caller::{Caller, RunAction};
 use crate::extract::canvas::canvas_of;
 use crate::extract::check::Check;
-use crate::extract::idempotency::fingerprint;
 use crate::extract::json::JsonBody;
 use crate::extract::path::PathText;
 use crate::extract::prefer;
 use crate::observe::Trace;
 use crate::openapi::errors::WriteErrors;
-use crate::place::{TargetPlace, destination, with_destination};
+use crate::place::{TargetPlace, destination};
 use crate::problem::{Result, combine_violations};
-use crate::start::{start, start_request, terms_of, webhook_of, with_cap};
+use crate::start::{Accepted, start, start_request, terms_of, webhook_of};
 use crate::state::App;
 
 const PATH: &str = "/actions/{actionKey}/runs";
-/// Violation of an input that is not a handle.
-const NOT_AN_IMAGE: &str = "must be a node or asset handle";
 
 start_request! {
     /// Request to run an Action. One of `targetNodeId` and `place` is required.
@@ -93,25 +83,8 @@ pub async fn run(
     let action = action_of(&params);
     let check = |request: RunRequest| request.check(&app.guard, &caller.account, action.as_ref().ok());
     let (request, action) = combine_violations(body.checked(check).await, action)?;
-    start(&app, &caller, request.start(&caller, action, prefer::lenient(&headers), trace)).await
-}
-
-struct Checked {
-    canvas: CanvasHandle,
-    base_revision: String,
-    terms: Terms,
-    webhook: Option<WebhookInput>,
-    destination: Destination,
-    inputs: Vec<Named>,
-    params: Map<String, Value>,
-}
-
-/// An Action whose input images are not looked up yet.
-struct Run {
-    action: &'static DefinedAction,
-    destination: Destination,
-    inputs: Vec<Named>,
-    params: Map<String, Value>,
+    let job = request.start(&caller, action, prefer::lenient(&headers), trace);
+    start(&app, &caller, job, Accepted::Job).await
 }
 
 impl RunRequest {
@@ -122,7 +95,7 @@ impl RunRequest {
         guard: &Guard,
         account: &AccountUid,
         action: Option<&&'static DefinedAction>,
-    ) -> Result<Checked, Vec<Violation>> {
+    ) -> Result<CheckedRun, Vec<Violation>> {
         let mut check = Check::default();
         let webhook = webhook_of(&mut check, guard, self.webhook);
         let terms = terms_of(&mut check, self.idempotency_key, self.max_credits, self.validate_only);
@@ -152,12 +125,14 @@ impl RunRequest {
         }
         check.finish(|| {
             let targets = place.map(Targets::Place).or(target.map(|target| Targets::Nodes(vec![target])));
-            Some(Checked {
-                canvas: canvas?,
-                base_revision: self.base_revision,
-                terms,
-                webhook,
-                destination: destination(targets?, self.connect),
+            Some(CheckedRun {
+                checked: Checked {
+                    canvas: canvas?,
+                    base_revision: self.base_revision,
+                    terms,
+                    webhook,
+                    destination: destination(targets?, self.connect),
+                },
                 inputs,
                 params,
             })
@@ -165,140 +140,25 @@ impl RunRequest {
     }
 }
 
-impl Checked {
+struct CheckedRun {
+    checked: Checked,
+    inputs: Vec<Named>,
+    params: Map<String, Value>,
+}
+
+impl CheckedRun {
     /// The start of the run. Different spellings of one request have the same fingerprint.
     fn start(self, caller: &Credential, action: &'static DefinedAction, lenient: bool, trace: Trace) -> JobStart {
-        let Self { canvas, base_revision, terms, webhook, destination, inputs, params } = self;
+        let Self { checked, inputs, params } = self;
+        let Checked { base_revision, webhook, destination, .. } = &checked;
         let body = json!({
             "baseRevision": base_revision, "targetNodeId": destination.existing().first(), "params": params,
             "webhook": webhook, "inputs": inputs.iter().map(ToString::to_string).collect::<Vec<_>>(), "action": action.id,
         });
-        let body = with_destination(with_cap(body, &terms), &destination);
-        JobStart {
-            caller: caller.clone(),
-            id: JobId::generate(),
-            fingerprint: fingerprint(PATH, &canvas.to_string(), &body),
-            canvas,
-            base: Base { revision: base_revision, lenient },
-            terms,
-            webhook,
-            traceparent: trace.0.to_string(),
-            work: Box::new(Run { action, destination, inputs, params }),
-        }
+        let mut inputs = inputs.into_iter();
+        let first = inputs.by_ref().take(1).collect();
+        let steps = vec![Step { action, params, with: inputs.next() }];
+        let run = Run { form: Form::One, steps, inputs: first, destination: checked.destination.clone() };
+        checked.start(caller, PATH, body, run, lenient, trace)
     }
-}
-
-impl Work for Run {
-    fn is_free(&self) -> bool {
-        true
-    }
-
-    fn destination(&self) -> &Destination {
-        &self.destination
-    }
-
-    fn footprint(&self) -> Footprint {
-        Footprint::of_nodes(self.inputs.iter().filter_map(Named::node))
-    }
-
-    fn reads(&self) -> Reads<'_> {
-        let kind = match self.action.medium {
-            Medium::Image => AssetKind::Image,
-            Medium::Video => AssetKind::Video,
-        };
-        Reads { nodes: Vec::new(), images: self.inputs.iter().collect(), kind }
-    }
-
-    fn plan<'a>(
-        &'a self,
-        conn: &'a mut PgConnection,
-        caller: &'a Credential,
-        canvas: &'a LockedCanvas,
-        found: Found,
-    ) -> BoxFuture<'a, app::Result<JobPlan>> {
-        Box::pin(async move {
-            let mut refused = Vec::new();
-            for target in &found.targets {
-                refused.extend(check_target(target.as_ref())?);
-            }
-            let graph = self.destination.load(conn, &canvas.record, &mut refused).await?;
-            let images = readable(self.action.medium, found.images, &mut refused);
-            if !refused.is_empty() {
-                return Err(app::Error::Unprocessable(refused));
-            }
-            let prepared = self.prepare(&images)?;
-            within(prepared.frame(), &images).map_err(one_violation)?;
-            let Estimate { seconds, output } = prepared.estimate().map_err(one_violation)?;
-            let read: Vec<Link> = self.inputs.iter().filter_map(|input| link(input, Purpose::Flow, None)).collect();
-            let size = Some((f64::from(output.width), f64::from(output.height)));
-            let existing = found.targets.into_iter().flatten().collect();
-            let targets = self.destination.prepare(caller, graph, existing, size, (&read, None))?;
-            let target = targets.nodes.first().map(|node| node.id.clone());
-            let target = target.ok_or_else(|| app::Error::Inconsistent("an Action without a target".into()))?;
-            let inputs = self.inputs.iter().zip(images);
-            let inputs =
-                inputs.map(|(named, image)| JobInput { handle: named.to_string(), asset: image.handle }).collect();
-            let request = Request::Action(ActionRequest {
-                slug: self.action.slug.to_string(),
-                version: self.action.version.to_string(),
-                params: self.params.clone(),
-                inputs,
-                target,
-            });
-            Ok(JobPlan {
-                operation: JobOperation::Action,
-                request,
-                targets,
-                estimated_seconds: seconds,
-                credit_cost: 0,
-                summary: format!("started {}", self.action.title.to_lowercase()),
-            })
-        })
-    }
-}
-
-impl Run {
-    fn prepare(&self, inputs: &[InputImage]) -> app::Result<Prepared> {
-        let source = |image: &InputImage| Source::stored(&image.mime_type, (image.width, image.height), 0);
-        let prepared = Prepared::new(&self.action.slug, &self.params, inputs.iter().map(source).collect());
-        prepared.map_err(|error| app::Error::Inconsistent(format!("a checked run cannot be prepared: {error:?}")))
-    }
-}
-
-/// Requires that a video lasts until the frame that is read of it, if its duration is known.
-fn within(frame: Option<Frame>, inputs: &[InputImage]) -> Result<(), Violation> {
-    let duration = inputs.first().and_then(|video| video.duration_ms);
-    match (frame, duration) {
-        (Some(Frame::Seconds(seconds)), Some(duration)) if seconds * 1000.0 >= duration as f64 => {
-            let message = format!("must be less than {}, the duration of the video", duration as f64 / 1000.0);
-            Err(Violation::new("params.seconds", message))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn one_violation(violation: Violation) -> app::Error {
-    app::Error::Unprocessable(vec![violation])
-}
-
-/// Requires a new, empty image node without an active job (docs/reference/actions.md#target-node). A node with an active job is a
-/// conflict, which is reported before all violations.
-fn check_target(target: Option<&Node>) -> app::Result<Option<Violation>> {
-    let message = match target {
-        Some(node) if node.active_job.is_some() => return Err(target_is_taken()),
-        None => "is not a node of the canvas",
-        Some(node) if node.kind != NodeType::Image => "must be an image node",
-        Some(node) if node.asset.is_some() => "must be empty: it shows an asset already",
-        Some(node) if node.recipe().is_some() => "is bound to a Recipe",
-        Some(_) => return Ok(None),
-    };
-    Ok(Some(Violation::new("targetNodeId", message)))
-}
-
-/// The images or videos that the inputs resolve to now; missing ones are added to `refused`.
-fn readable(medium: Medium, found: Vec<Option<InputImage>>, refused: &mut Vec<Violation>) -> Vec<InputImage> {
-    let missing = |index| Violation::new(format!("inputs[{index}]"), format!("holds no {medium} that you can read"));
-    let unreadable = found.iter().enumerate().filter(|(_, image)| image.is_none());
-    refused.extend(unreadable.map(|(index, _)| missing(index)));
-    found.into_iter().flatten().collect()
 }

@@ -25,6 +25,7 @@ use crate::extract::json::JsonBody;
 use crate::extract::prefer;
 use crate::observe::Trace;
 use crate::problem::Result;
+use crate::start::Accepted;
 use crate::state::App;
 
 /// Starts `operation`.
@@ -44,5 +45,5 @@ async fn start(
     let elements = Elements::load(app, &caller.account, &request.elements).await?;
     let lenient = prefer::lenient(headers);
     let start = Generation::start(app, caller, operation, request, elements, lenient, trace);
-    crate::start::start(app, caller, start).await
+    crate::start::start(app, caller, start, Accepted::Job).await
 }

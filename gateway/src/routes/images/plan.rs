@@ -1,6 +1,6 @@
 //! The checks of an image request against stored state (docs/reference/images.md).
 
-use app::job::{Destination, Found, JobPlan, JobStart, Reads, Work, target_is_taken};
+use app::job::{Destination, ExpectedResult, Found, JobPlan, JobStart, PlannedJob, Reads, Work, target_is_taken};
 use app::{Base, LockedCanvas, Wanted};
 use canvas::Footprint;
 use db::PgConnection;
@@ -96,7 +96,7 @@ impl Generation {
         let needed = matches!(operation, JobOperation::Edit | JobOperation::Variations);
         JobStart {
             caller: caller.clone(),
-            id: JobId::generate(),
+            ids: vec![JobId::generate()],
             fingerprint: fingerprint_without_defaults(&path, &resource, body, omit_defaults),
             canvas,
             base: Base { revision: request.base_revision, lenient },
@@ -190,26 +190,26 @@ impl Work for Generation {
                 Some((Mask { composite: true, .. }, source)) => Some((source.width.into(), source.height.into())),
                 _ => fit::image_size(&model.entry, &asked),
             };
-            let targets =
-                self.destination.prepare(caller, graph, existing, size, (&self.images.links(), Some(&written)))?;
+            let results = vec![ExpectedResult { size, read: self.images.links() }];
+            let targets = self.destination.prepare(caller, graph, existing, results, Some(&written))?;
             let (model, estimated_seconds) = (model.chosen(), model.estimated_seconds());
+            // At most four targets, and prices are far below the maximum of the type.
+            let credit_cost = model.credit_cost.saturating_mul(targets.nodes.len() as i64);
+            let request = Request::Image(ImageRequest {
+                model,
+                prompt,
+                caption: None,
+                size: self.size.clone(),
+                quality: self.quality.clone(),
+                references,
+                mask: mask.map(|(mask, _)| mask),
+                elements: self.elements.handles.clone(),
+                targets: targets.ids(),
+            });
             Ok(JobPlan {
                 operation: self.operation,
-                estimated_seconds,
-                // At most four targets, and prices are far below the maximum of the type.
-                credit_cost: model.credit_cost.saturating_mul(targets.nodes.len() as i64),
+                jobs: vec![PlannedJob { request, estimated_seconds, credit_cost }],
                 summary: summary(self.operation).to_owned(),
-                request: Request::Image(ImageRequest {
-                    model,
-                    prompt,
-                    caption: None,
-                    size: self.size.clone(),
-                    quality: self.quality.clone(),
-                    references,
-                    mask: mask.map(|(mask, _)| mask),
-                    elements: self.elements.handles.clone(),
-                    targets: targets.ids(),
-                }),
                 targets,
             })
         })

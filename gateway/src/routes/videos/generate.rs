@@ -29,7 +29,7 @@ use crate::extract::prefer;
 use crate::observe::Trace;
 use crate::openapi::errors::WriteErrors;
 use crate::problem::Result;
-use crate::start::{answer, quote, start};
+use crate::start::{Accepted, answer, quote, start};
 use crate::state::App;
 
 /// Generate a video
@@ -61,7 +61,7 @@ pub async fn generate(
     if let Some(target) = request.target.take() {
         caller.require(&[Scope::CanvasWrite])?;
         let on_canvas = on_canvas(&app, &caller, request, target, prefer::lenient(&headers), trace);
-        return start(&app, &caller, on_canvas).await;
+        return start(&app, &caller, on_canvas, Accepted::Job).await;
     }
     let start = StartVideo::new(&app, &caller, request, trace);
     if start.request.terms.is_dry_run() {
@@ -103,7 +103,8 @@ impl Command for StartVideo<'_> {
     }
 
     fn known_outcome(&self) -> Option<KnownOutcome> {
-        Some(KnownOutcome { outcome: StoredOutcome::Job { id: self.id.0, snapshot: None }, record: Some(self.id.0) })
+        let outcome = StoredOutcome::Job { id: self.id.0, more: Vec::new(), snapshot: None };
+        Some(KnownOutcome { outcome, record: Some(self.id.0) })
     }
 
     fn channels(&self) -> Vec<String> {
@@ -151,7 +152,9 @@ impl Command for StartVideo<'_> {
     }
 
     async fn replay(&self, conn: &mut PgConnection, outcome: StoredOutcome) -> app::Result<AcceptedJob> {
-        AcceptedJob::of_replay(conn, self.app.job_settings(), &self.caller.account, self.key(), outcome).await
+        let jobs =
+            AcceptedJob::of_replay(conn, self.app.job_settings(), &self.caller.account, self.key(), outcome).await?;
+        jobs.into_iter().next().ok_or_else(|| app::Error::Inconsistent("a start of a video without a job".into()))
     }
 }
 
@@ -203,6 +206,6 @@ impl Start for StartVideo<'_> {
     }
 
     fn quote(&self, plan: &Plan) -> StartQuote {
-        StartQuote::of_job(&plan.request, plan.credit_cost, plan.estimated_seconds)
+        StartQuote::of_jobs([&plan.request], plan.credit_cost, plan.estimated_seconds)
     }
 }

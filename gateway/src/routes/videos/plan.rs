@@ -1,6 +1,6 @@
 //! The checks of a video request against stored state (docs/reference/videos.md), and the start of one with a target.
 
-use app::job::{Destination, Found, JobPlan, JobStart, Reads, Work, target_is_taken};
+use app::job::{Destination, ExpectedResult, Found, JobPlan, JobStart, PlannedJob, Reads, Work, target_is_taken};
 use app::{Base, LockedCanvas, Wanted};
 use canvas::Footprint;
 use db::PgConnection;
@@ -108,7 +108,7 @@ pub fn on_canvas(
     body["targetNodeId"] = json!(destination.existing().first());
     JobStart {
         caller: caller.clone(),
-        id: JobId::generate(),
+        ids: vec![JobId::generate()],
         fingerprint: fingerprint(PATH, &canvas.to_string(), &with_destination(body, &destination)),
         canvas,
         base: Base { revision: base_revision, lenient },
@@ -150,13 +150,13 @@ impl Work for Video {
             let Chosen { model, estimated_seconds, request } = chosen;
             let ratio = request.aspect_ratio.as_deref().and_then(ratio);
             let read = self.request.images.links();
-            let targets = self.destination.prepare(caller, graph, existing, ratio, (&read, Some(&request.prompt)))?;
+            let results = vec![ExpectedResult { size: ratio, read }];
+            let targets = self.destination.prepare(caller, graph, existing, results, Some(&request.prompt))?;
+            let request = Request::Video(VideoRequest { target: targets.ids().pop(), ..request });
             Ok(JobPlan {
                 operation: JobOperation::Generate,
-                estimated_seconds,
-                credit_cost: model.credit_cost,
+                jobs: vec![PlannedJob { request, estimated_seconds, credit_cost: model.credit_cost }],
                 summary: "started a video".to_owned(),
-                request: Request::Video(VideoRequest { target: targets.ids().pop(), ..request }),
                 targets,
             })
         })

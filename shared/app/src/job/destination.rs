@@ -37,6 +37,15 @@ pub struct Destination {
     pub connect: bool,
 }
 
+/// What is known of the result of a target before it is made.
+#[derive(Clone, Debug, Default)]
+pub struct ExpectedResult {
+    /// Width and height in pixels, or in any unit.
+    pub size: Option<(f64, f64)>,
+    /// What it is made of, as connections from there.
+    pub read: Vec<Link>,
+}
+
 /// The targets of a checked start.
 pub struct JobTargets {
     /// The nodes in the order of the outputs; none has an active job.
@@ -98,32 +107,35 @@ impl Destination {
         Ok(Some(graph))
     }
 
-    /// The targets of the start, with what it adds. `existing` are the nodes that exist. New ones show an image or video of `size`
-    /// pixels whole, where it is known. What the job reads decides where they are, and is connected where the request wants it; it or the
-    /// prompt is what they are called after.
+    /// The targets of the start, with what it adds. `existing` are the nodes that exist. `results` are those of each target, or one for
+    /// all. New targets show them whole. What the job reads decides where they are, and is connected where the request wants it; it or
+    /// the prompt is what they are called after.
     pub fn prepare(
         &self,
         caller: &Credential,
         graph: Option<Graph>,
         existing: Vec<Node>,
-        size: Option<(f64, f64)>,
-        (read, prompt): (&[Link], Option<&str>),
+        results: Vec<ExpectedResult>,
+        prompt: Option<&str>,
     ) -> Result<JobTargets> {
         let Some(mut graph) = graph else {
             return Ok(JobTargets { nodes: existing, are_new: false, addition: None });
         };
+        let (sizes, read): (Vec<_>, Vec<_>) = results.into_iter().map(|result| (result.size, result.read)).unzip();
         let options = Options { agent: caller.surface.is_agent(), force: false };
         let added = match &self.targets {
             Targets::Nodes(targets) => {
-                let links = if self.connect { read } else { &[] };
-                targets::connect(&mut graph, targets, links, options).map(|applied| (existing, applied))
+                let links = if self.connect { read } else { Vec::new() };
+                targets::connect(&mut graph, targets, &links, options).map(|applied| (existing, applied))
             }
             Targets::Place(place) => {
                 // A title takes room, whatever it is.
                 let title = place.title.as_deref().unwrap_or(place.kind.as_str());
-                let size = size.map_or(place.kind.default_size(), |size| fitted_as(place.kind, size, title));
+                let fitted = |size| fitted_as(place.kind, size, title);
+                let sizes: Vec<_> =
+                    sizes.into_iter().map(|size| size.map_or(place.kind.default_size(), fitted)).collect();
                 let work = Work { read, connect: self.connect, prompt };
-                targets::add(&mut graph, place, size, work, options).map(|(ids, applied)| {
+                targets::add(&mut graph, place, &sizes, work, options).map(|(ids, applied)| {
                     let nodes = ids.iter().filter_map(|id| graph.node(id).cloned()).collect();
                     (nodes, applied)
                 })

@@ -15,12 +15,12 @@ mod targets;
 pub use abandon::abandon;
 pub use cancel::{Cancellation, cancel};
 pub use completion::{Completion, CompletionContext, CompletionResult, VideoOutput};
-pub use destination::{Destination, JobTargets, Targets, link};
+pub use destination::{Destination, ExpectedResult, JobTargets, Targets, link};
 pub use end::{End, end};
 pub use keep::{KeepVideo, KeptIn, VIDEO_NAME, first_frame};
 pub use review::{PreparedReview, Reviews};
 pub use start::{
-    AcceptedJob, Found, JobPlan, JobSettings, JobStart, Reads, StartJob, Work, insert_delivery, require_room,
-    target_is_taken,
+    AcceptedJob, Found, JobPlan, JobSettings, JobStart, PlannedJob, Reads, StartJob, Work, insert_delivery,
+    require_room, target_is_taken,
 };
 pub use targets::remove_targets;

@@ -106,27 +106,32 @@ pub struct Found {
     pub images: Vec<Option<InputImage>>,
 }
 
-/// A job to accept.
+/// The jobs to accept, as many as the start has ids.
 pub struct JobPlan {
     pub operation: JobOperation,
-    /// The request, resolved and normalized.
-    pub request: Request,
-    /// The target nodes, and what the start adds to the canvas.
+    pub jobs: Vec<PlannedJob>,
+    /// The target nodes of the jobs, one job after the other, and what the start adds to the canvas.
     pub targets: JobTargets,
-    /// Estimated duration in seconds, at least 1.
-    pub estimated_seconds: i32,
-    /// Credits to reserve for all outputs together.
-    pub credit_cost: i64,
     /// Summary for the canvas's activity; contains no prompt text.
     pub summary: String,
 }
 
-/// A request for a job on a canvas.
+/// A job to accept.
+pub struct PlannedJob {
+    /// The request, resolved and normalized.
+    pub request: Request,
+    /// Estimated duration in seconds, at least 1.
+    pub estimated_seconds: i32,
+    /// Credits to reserve for all outputs together.
+    pub credit_cost: i64,
+}
+
+/// A request for jobs on a canvas, all or none of which are accepted.
 pub struct JobStart {
     /// Who starts it.
     pub caller: Credential,
-    /// Id of the job, if it is accepted.
-    pub id: JobId,
+    /// Ids of the jobs, if they are accepted; at least one.
+    pub ids: Vec<JobId>,
     /// Canvas that receives the results.
     pub canvas: CanvasHandle,
     /// Canvas revision that the request is based on.
@@ -135,20 +140,20 @@ pub struct JobStart {
     pub terms: Terms,
     /// Fingerprint that the key is bound to.
     pub fingerprint: Fingerprint,
-    /// Webhook of the job; its URL has been checked.
+    /// Webhook of each job; its URL has been checked.
     pub webhook: Option<WebhookInput>,
     /// W3C trace context of the request.
     pub traceparent: String,
     pub work: Box<dyn Work>,
 }
 
-/// Starts a job on a canvas.
+/// Starts jobs on a canvas.
 pub struct StartJob<'a> {
     pub start: &'a JobStart,
     pub settings: JobSettings<'a>,
 }
 
-/// Result of a start.
+/// A job of a start.
 pub enum AcceptedJob {
     /// A new job, or the job of an earlier, equal request in its present state.
     Record(Box<Record>, Acceptance),
@@ -158,7 +163,8 @@ pub enum AcceptedJob {
 
 impl Command for StartJob<'_> {
     type Subject = ();
-    type Reply = AcceptedJob;
+    /// The jobs, in the order of their ids.
+    type Reply = Vec<AcceptedJob>;
 
     fn account(&self) -> &AccountUid {
         &self.start.caller.account
@@ -169,7 +175,12 @@ impl Command for StartJob<'_> {
     }
 
     fn known_outcome(&self) -> Option<KnownOutcome> {
-        Some(KnownOutcome { outcome: self.start.outcome(), record: Some(self.start.id.0) })
+        // The last state of several is kept with keys of their own.
+        let record = match self.start.ids.as_slice() {
+            [id] => Some(id.0),
+            _ => None,
+        };
+        Some(KnownOutcome { outcome: self.start.outcome()?, record })
     }
 
     fn channels(&self) -> Vec<String> {
@@ -188,18 +199,22 @@ impl Command for StartJob<'_> {
         Some(self.target())
     }
 
-    async fn execute(&self, conn: &mut PgConnection, (): (), locked: Option<LockedCanvas>) -> Result<AcceptedJob> {
+    async fn execute(&self, conn: &mut PgConnection, (): (), locked: Option<LockedCanvas>) -> Result<Vec<AcceptedJob>> {
         let (canvas, plan) = self.plan(conn, (), locked).await?;
-        self.start.terms.reserve(conn, self.account(), self.start.id, plan.credit_cost).await?;
-        let record = Box::new(self.accept(conn, &canvas.record, plan).await?);
-        Ok(AcceptedJob::Record(record, Acceptance::on(&canvas)))
+        self.start.terms.admit(plan.credit_cost())?;
+        for (id, job) in self.start.ids.iter().zip(&plan.jobs) {
+            self.start.terms.reserve(conn, self.account(), *id, job.credit_cost).await?;
+        }
+        let records = self.accept(conn, &canvas.record, plan).await?;
+        let acceptance = Acceptance::on(&canvas);
+        Ok(records.into_iter().map(|record| AcceptedJob::Record(Box::new(record), acceptance)).collect())
     }
 
-    fn outcome(&self, _: &AcceptedJob) -> Option<StoredOutcome> {
+    fn outcome(&self, _: &Vec<AcceptedJob>) -> Option<StoredOutcome> {
         None
     }
 
-    async fn replay(&self, conn: &mut PgConnection, outcome: StoredOutcome) -> Result<AcceptedJob> {
+    async fn replay(&self, conn: &mut PgConnection, outcome: StoredOutcome) -> Result<Vec<AcceptedJob>> {
         self.target().check_access(conn).await?;
         AcceptedJob::of_replay(conn, self.settings, self.account(), self.key(), outcome).await
     }
@@ -223,9 +238,12 @@ impl Start for StartJob<'_> {
         let canvas = self.target().lock_checked(conn, locked, &footprint).await?;
         let question = self.start.question(&canvas.record);
         let facts = db::jobs::read_for_start(conn, self.settings.cap(), &question).await?;
-        self.settings.require_room(facts.active, 1)?;
+        self.settings.require_room(facts.active, self.start.ids.len())?;
         let full = facts.full;
         let plan = work.plan(conn, caller, &canvas, self.start.found(facts)).await?;
+        if plan.jobs.is_empty() || plan.jobs.len() != self.start.ids.len() {
+            return Err(Error::Inconsistent(format!("a start of {} jobs has another number of ids", plan.jobs.len())));
+        }
         if let Some(wanted) = work.wanted() {
             wanted.check(conn, self.account(), Some(canvas.record.key)).await?;
         }
@@ -235,12 +253,14 @@ impl Start for StartJob<'_> {
     }
 
     fn quote(&self, (_, plan): &(LockedCanvas, JobPlan)) -> StartQuote {
-        let quote = StartQuote::of_job(&plan.request, plan.credit_cost, plan.estimated_seconds);
+        let seconds = plan.jobs.iter().fold(0, |sum, job| job.estimated_seconds.saturating_add(sum));
+        let requests = plan.jobs.iter().map(|job| &job.request);
+        let quote = StartQuote::of_jobs(requests, plan.credit_cost(), seconds);
         if plan.targets.are_new { quote.with_new(&plan.targets.nodes) } else { quote }
     }
 
     fn queue(&self, (_, plan): &(LockedCanvas, JobPlan)) -> Queue {
-        plan.request.route().1
+        plan.jobs[0].request.route().1
     }
 
     fn is_lenient(&self, (canvas, _): &(LockedCanvas, JobPlan)) -> bool {
@@ -254,22 +274,36 @@ impl StartJob<'_> {
         CanvasWrite { account: self.account(), canvas, base: Some(base), locks: terms.locks() }
     }
 
-    async fn accept(&self, conn: &mut PgConnection, canvas: &CanvasRecord, plan: JobPlan) -> Result<Record> {
+    async fn accept(&self, conn: &mut PgConnection, canvas: &CanvasRecord, plan: JobPlan) -> Result<Vec<Record>> {
         let start = self.start;
-        // Stored before the job, whose record shows it.
+        // Stored before the jobs, whose records show them.
         if let Some(webhook) = &start.webhook {
-            insert_delivery(conn, self.settings.ring, self.account(), start.id, webhook).await?;
+            for id in &start.ids {
+                insert_delivery(conn, self.settings.ring, self.account(), *id, webhook).await?;
+            }
         }
         let revision = service::random::revision();
-        let record = db::jobs::insert(conn, &start.job(canvas, &revision, &plan)).await?;
+        let jobs = start.ids.iter().zip(&plan.jobs);
+        let jobs: Vec<NewJob> = jobs.map(|(id, job)| start.job(canvas, &revision, plan.operation, *id, job)).collect();
+        let mut records = db::jobs::insert_all(conn, &jobs).await?;
+        records.sort_by_key(|record| start.ids.iter().position(|id| *id == record.id));
+        if let (Some(Key { fingerprint, .. }), [_, _, ..]) = (start.key(), start.ids.as_slice()) {
+            db::idempotency::keep_jobs(conn, self.account(), fingerprint, &start.ids).await?;
+        }
         if let Some(wanted) = start.work.wanted() {
             wanted.make_up(conn, plan.targets.nodes.len()).await?;
         }
         let JobTargets { mut nodes, addition, .. } = plan.targets;
         let actor = start.caller.actor();
         let targets: Vec<NodeId> = nodes.iter().map(|node| node.id.clone()).collect();
-        let work = target::Work::Job(start.id, plan.operation);
-        let bound = target::bind(&mut nodes, work).ok_or_else(target_is_taken)?;
+        let (mut rest, mut bound) = (nodes.as_mut_slice(), 0);
+        for (id, job) in start.ids.iter().zip(&plan.jobs) {
+            let (own, others) = rest
+                .split_at_mut_checked(job.request.targets().len())
+                .ok_or_else(|| Error::Inconsistent("a start has fewer targets than its jobs".into()))?;
+            bound += target::bind(own, target::Work::Job(*id, plan.operation)).ok_or_else(target_is_taken)?;
+            rest = others;
+        }
         let mut change = match &addition {
             Some((graph, applied)) => canvas::change(&revision, graph, applied),
             None => Change::new(&revision),
@@ -278,7 +312,14 @@ impl StartJob<'_> {
         change.bytes_delta += bound;
         change.activity = Some(start.activity(&actor, plan.summary, &targets));
         db::canvases::write(conn, canvas.key, &change).await?;
-        Ok(record)
+        Ok(records)
+    }
+}
+
+impl JobPlan {
+    /// Credits to reserve for all jobs together.
+    fn credit_cost(&self) -> i64 {
+        self.jobs.iter().fold(0, |sum, job| job.credit_cost.saturating_add(sum))
     }
 }
 
@@ -289,8 +330,9 @@ impl JobStart {
     }
 
     /// The outcome of the key.
-    fn outcome(&self) -> StoredOutcome {
-        StoredOutcome::Job { id: self.id.0, snapshot: None }
+    fn outcome(&self) -> Option<StoredOutcome> {
+        let (first, more) = self.ids.split_first()?;
+        Some(StoredOutcome::Job { id: first.0, more: more.iter().map(|id| id.0).collect(), snapshot: None })
     }
 
     /// The rows to look up for the request.
@@ -307,18 +349,25 @@ impl JobStart {
         Found { targets: facts.nodes, nodes, images: facts.images }
     }
 
-    /// The job to insert. `revision` is the canvas's next revision.
-    fn job<'a>(&'a self, canvas: &'a CanvasRecord, revision: &'a str, plan: &'a JobPlan) -> NewJob<'a> {
+    /// A job to insert. `revision` is the canvas's next revision.
+    fn job<'a>(
+        &'a self,
+        canvas: &'a CanvasRecord,
+        revision: &'a str,
+        operation: JobOperation,
+        id: JobId,
+        job: &'a PlannedJob,
+    ) -> NewJob<'a> {
         NewJob {
-            id: self.id,
+            id,
             account: &self.caller.account,
             token_id: self.caller.token,
-            operation: plan.operation,
+            operation,
             canvas: Some((canvas.key, &canvas.handle)),
             canvas_revision: Some(revision),
-            request: &plan.request,
-            estimated_seconds: plan.estimated_seconds,
-            credit_cost: plan.credit_cost,
+            request: &job.request,
+            estimated_seconds: job.estimated_seconds,
+            credit_cost: job.credit_cost,
             recipe_run: None,
             about: self.work.wanted().map(|wanted| (canvas.key, wanted.more)),
             traceparent: Some(&self.traceparent),
@@ -377,18 +426,37 @@ pub async fn insert_delivery(
 }
 
 impl AcceptedJob {
-    /// The original job in its present state, or its last state when its record was removed.
+    /// The jobs of a start in their present state, each in its last state when its record was removed.
     pub async fn of_replay(
         conn: &mut PgConnection,
         settings: JobSettings<'_>,
         account: &AccountUid,
         key: Option<Key<'_>>,
         outcome: StoredOutcome,
-    ) -> Result<Self> {
-        let StoredOutcome::Job { id, snapshot } = outcome else {
+    ) -> Result<Vec<Self>> {
+        let StoredOutcome::Job { id, more, snapshot } = outcome else {
             return Err(Error::Inconsistent("the key of a start holds an outcome of another kind".into()));
         };
-        let id = JobId(id);
+        if more.is_empty() {
+            return Ok(vec![Self::replayed(conn, settings, account, key, (JobId(id), snapshot)).await?]);
+        }
+        let mut jobs = Vec::with_capacity(1 + more.len());
+        for id in std::iter::once(id).chain(more) {
+            let own = db::idempotency::key_of_job(JobId(id));
+            let key = key.map(|key| Key { text: &own, ..key });
+            jobs.push(Self::replayed(conn, settings, account, key, (JobId(id), None)).await?);
+        }
+        Ok(jobs)
+    }
+
+    /// A job in its present state, or its last state, which is kept with its key, when its record was removed.
+    async fn replayed(
+        conn: &mut PgConnection,
+        settings: JobSettings<'_>,
+        account: &AccountUid,
+        key: Option<Key<'_>>,
+        (id, snapshot): (JobId, Option<Value>),
+    ) -> Result<Self> {
         if let Some(record) = db::jobs::get(conn, id, account, settings.retention_tombstone).await? {
             return Ok(Self::Record(Box::new(record), Acceptance::Replayed));
         }

@@ -124,7 +124,10 @@ impl<M: Models> Command for StartRun<'_, M> {
     }
 
     fn known_outcome(&self) -> Option<KnownOutcome> {
-        Some(KnownOutcome { outcome: StoredOutcome::Job { id: self.id.0, snapshot: None }, record: None })
+        Some(KnownOutcome {
+            outcome: StoredOutcome::Job { id: self.id.0, more: Vec::new(), snapshot: None },
+            record: None,
+        })
     }
 
     fn channels(&self) -> Vec<String> {

@@ -11,7 +11,7 @@ use domain::account::Surface;
 use domain::canvas::{AccessRole, Actor, CanvasRecord};
 use domain::graph::{GraphWrites, Node, NodeType, Position};
 use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, CanvasId, JobId, NodeId};
-use domain::job::{ActionRequest, Input, JobOperation, Placement, Record, Request};
+use domain::job::{ActionRequest, ActionStep, Input, JobOperation, Placement, Record, Request};
 use domain::message::{Queue, ReadyTasks};
 use domain::metadata::{Provenance, ProvenanceKind};
 use serde_json::Map;
@@ -184,13 +184,9 @@ impl Fixture {
     pub async fn accept(&self) -> JobId {
         let mut conn = self.conn().await;
         let id = JobId::generate();
-        let request = Request::Action(ActionRequest {
-            slug: "resize".into(),
-            version: "1.0.0".into(),
-            params: Map::new(),
-            inputs: vec![Input { handle: "node:x".into(), asset: asset("input") }],
-            target: self.node.clone(),
-        });
+        let step = ActionStep { slug: "resize".into(), version: "1.0.0".into(), params: Map::new() };
+        let inputs = vec![Input { handle: "node:x".into(), asset: asset("input") }];
+        let request = Request::Action(ActionRequest::new(vec![step], inputs, self.node.clone()).expect("has a step"));
         let job = NewJob {
             id,
             account: &self.account,

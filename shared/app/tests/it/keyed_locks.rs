@@ -20,7 +20,7 @@ const CANVAS: &str = "SELECT FROM canvases WHERE id = 'c' FOR NO KEY UPDATE NOWA
 
 /// The outcome of the request whose fingerprint consists of `request`.
 fn outcome(request: u8) -> StoredOutcome {
-    StoredOutcome::Job { id: Uuid::from_bytes([request; 16]), snapshot: None }
+    StoredOutcome::Job { id: Uuid::from_bytes([request; 16]), more: Vec::new(), snapshot: None }
 }
 
 impl Fixture {

@@ -1,18 +1,20 @@
 //! Starts of jobs into a node.
 
-use app::job::{AcceptedJob, Destination, Found, JobPlan, JobSettings, JobStart, Reads, StartJob, Targets, Work};
+use app::job::{
+    AcceptedJob, Destination, Found, JobPlan, JobSettings, JobStart, PlannedJob, Reads, StartJob, Targets, Work,
+};
 use app::{Acceptance, Base, LockedCanvas, Terms};
 use canvas::Footprint;
-use db::PgConnection;
 use db::accounts::Credential;
 use db::canvases::{self, Change, NewCanvas};
+use db::{PgConnection, jobs};
 use domain::account::{Scopes, Surface, TokenKind};
 use domain::asset::AssetKind;
 use domain::canvas::{AccessRole, Actor};
-use domain::graph::GraphWrites;
+use domain::graph::{GraphWrites, Node};
 use domain::id::{CanvasHandle, CanvasId, JobId, NodeId};
 use domain::idempotency::Fingerprint;
-use domain::job::{ActionRequest, JobOperation, Record, Request};
+use domain::job::{ActionRequest, ActionStep, JobOperation, Record, Request};
 use domain::webhook::WebhookInput;
 use futures_util::future::BoxFuture;
 use serde_json::Map;
@@ -31,7 +33,12 @@ struct Resize {
 
 impl Resize {
     fn into(target: &NodeId) -> Self {
-        let destination = Destination { targets: Targets::Nodes(vec![target.clone()]), connect: false };
+        Self::into_each(std::slice::from_ref(target))
+    }
+
+    /// A resize into each of several nodes.
+    fn into_each(targets: &[NodeId]) -> Self {
+        let destination = Destination { targets: Targets::Nodes(targets.to_vec()), connect: false };
         Self { destination, credit_cost: 0 }
     }
 }
@@ -58,20 +65,16 @@ impl Work for Resize {
     ) -> BoxFuture<'a, app::Result<JobPlan>> {
         Box::pin(async move {
             let existing: Vec<_> = found.targets.into_iter().flatten().collect();
-            let target = existing.first().ok_or_else(|| app::Error::unprocessable("targetNodeId", "is not a node"))?;
-            let request = Request::Action(ActionRequest {
-                slug: "resize".into(),
-                version: "1.0.0".into(),
-                params: Map::new(),
-                inputs: Vec::new(),
-                target: target.id.clone(),
-            });
+            existing.first().ok_or_else(|| app::Error::unprocessable("targetNodeId", "is not a node"))?;
+            let job = |target: &Node| {
+                let step = ActionStep { slug: "resize".into(), version: "1.0.0".into(), params: Map::new() };
+                let request = ActionRequest::new(vec![step], Vec::new(), target.id.clone()).expect("has a step");
+                PlannedJob { request: Request::Action(request), estimated_seconds: 1, credit_cost: self.credit_cost }
+            };
             Ok(JobPlan {
                 operation: JobOperation::Action,
-                request,
-                targets: self.destination.prepare(caller, None, existing, None, (&[], None))?,
-                estimated_seconds: 1,
-                credit_cost: self.credit_cost,
+                jobs: existing.iter().map(job).collect(),
+                targets: self.destination.prepare(caller, None, existing, Vec::new(), None)?,
                 summary: "started resize".into(),
             })
         })
@@ -110,7 +113,7 @@ fn request(fixture: &Fixture, canvas: &CanvasHandle, node: &NodeId, key: &str) -
             display_name: "me".into(),
             credit_balance: 0,
         },
-        id: JobId::generate(),
+        ids: vec![JobId::generate()],
         canvas: canvas.clone(),
         base: Base { revision: "r0".into(), lenient: false },
         terms: Terms { key: Some(key.into()), max_credits: None },
@@ -132,6 +135,12 @@ fn ring() -> KeyRing {
 }
 
 async fn start(fixture: &Fixture, start: &JobStart) -> app::Result<AcceptedJob> {
+    let mut jobs = start_all(fixture, start).await?;
+    assert_eq!(jobs.len(), 1, "a start of one job");
+    Ok(jobs.remove(0))
+}
+
+async fn start_all(fixture: &Fixture, start: &JobStart) -> app::Result<Vec<AcceptedJob>> {
     let ring = ring();
     let settings =
         JobSettings { active_jobs: CAP, retention_tombstone: WINDOWS.tombstone, public_url: PUBLIC_URL, ring: &ring };
@@ -160,7 +169,7 @@ async fn a_start_is_made_once_with_its_revision_webhook_and_place_in_the_queue()
     let mut conn = fixture.conn().await;
     for request in &requests {
         let record = started(&fixture, request).await;
-        assert_eq!(record, fixture.get(request.id).await);
+        assert_eq!(record, fixture.get(request.ids[0]).await);
         assert_eq!(record.webhook.is_some(), request.webhook.is_some());
         let canvas = canvases::find(&mut conn, &fixture.account, &request.canvas).await.expect("reads");
         let (canvas, _) = canvas.expect("is there");
@@ -168,7 +177,7 @@ async fn a_start_is_made_once_with_its_revision_webhook_and_place_in_the_queue()
         assert_eq!(record.canvas, Some(request.canvas.clone()));
         let replayed = start(&fixture, request).await.expect("is replayed");
         let AcceptedJob::Record(record, Acceptance::Replayed) = replayed else { panic!("is not replayed") };
-        assert_eq!(record.id, request.id);
+        assert_eq!(record.id, request.ids[0]);
     }
     let places: Vec<i64> =
         sqlx::query_scalar("SELECT fair_seq - min(fair_seq) OVER () FROM task_queue ORDER BY fair_seq")
@@ -262,4 +271,73 @@ async fn an_editor_starts_on_a_canvas_that_is_shared() {
     assert!(shared.expect("shares"));
     let record = started(&fixture, &request(&fixture, &canvas, &node, "a-key-of-mine")).await;
     assert_eq!(record.account, fixture.account);
+}
+
+/// A request for a resize into each of `count` nodes of a canvas of its own, whose name is also the key's.
+async fn request_of_several(fixture: &Fixture, name: &str, count: usize) -> (JobStart, Vec<NodeId>) {
+    let (canvas, node) = canvas_of(fixture, "me", name).await;
+    let mut conn = fixture.conn().await;
+    let (record, _) = canvases::find(&mut conn, &fixture.account, &canvas).await.expect("reads").expect("is there");
+    let more: Vec<Node> = (1..count).map(|_| image_node()).collect();
+    let graph = GraphWrites { nodes: more.iter().collect(), ..GraphWrites::default() };
+    canvases::write(&mut conn, record.key, &Change { graph, ..Change::new("r0") }).await.expect("writes nodes");
+    let nodes: Vec<NodeId> = std::iter::once(node.clone()).chain(more.into_iter().map(|node| node.id)).collect();
+    let work = Box::new(Resize::into_each(&nodes));
+    let ids = nodes.iter().map(|_| JobId::generate()).collect();
+    (JobStart { work, ids, ..request(fixture, &canvas, &node, name) }, nodes)
+}
+
+fn records(jobs: Vec<AcceptedJob>, expected: Acceptance) -> Vec<Record> {
+    let record = |job: AcceptedJob| match job {
+        AcceptedJob::Record(record, acceptance) if acceptance == expected => *record,
+        _ => panic!("is not {expected:?}"),
+    };
+    jobs.into_iter().map(record).collect()
+}
+
+#[tokio::test]
+async fn several_jobs_start_at_one_revision_and_are_replayed_in_their_order() {
+    let fixture = Fixture::new().await;
+    let (request, nodes) = request_of_several(&fixture, "several", 3).await;
+    let started = records(start_all(&fixture, &request).await.expect("starts"), Acceptance::New);
+    assert_eq!(started.iter().map(|record| record.id).collect::<Vec<_>>(), request.ids);
+    for (record, node) in started.iter().zip(&nodes) {
+        assert_eq!(record.request.targets(), std::slice::from_ref(node));
+        assert_eq!(record.canvas_revision, started[0].canvas_revision);
+        assert_eq!(*record, fixture.get(record.id).await);
+    }
+    assert_eq!(fixture.count("SELECT count(DISTINCT active_job) FROM nodes").await, 3);
+    let replayed = records(start_all(&fixture, &request).await.expect("is replayed"), Acceptance::Replayed);
+    assert_eq!(replayed, started);
+    // One record is removed.
+    let last = jobs::last_form(&mut *fixture.conn().await, request.ids[1], PUBLIC_URL).await.expect("reads");
+    let gone =
+        sqlx::query("UPDATE idempotency_keys SET outcome = jsonb_set(outcome, '{snapshot}', $2) WHERE job_id = $1");
+    gone.bind(request.ids[1].0).bind(last.clone()).execute(&mut *fixture.conn().await).await.expect("keeps the form");
+    let gone = sqlx::query("DELETE FROM jobs WHERE id = $1").bind(request.ids[1].0);
+    gone.execute(&mut *fixture.conn().await).await.expect("removes");
+    let replayed = start_all(&fixture, &request).await.expect("is replayed");
+    assert!(matches!(&replayed[1], AcceptedJob::Snapshot(form) if Some(form) == last.as_ref()));
+    assert!(matches!(&replayed[2], AcceptedJob::Record(record, _) if record.id == request.ids[2]));
+}
+
+#[tokio::test]
+async fn several_jobs_start_all_or_none() {
+    let fixture = Fixture::new().await;
+    let (mut request, nodes) = request_of_several(&fixture, "several", 3).await;
+    let too_many = request_of_several(&fixture, "too-many", CAP as usize + 1).await.0;
+    let error = start_all(&fixture, &too_many).await.err().expect("is refused");
+    assert!(matches!(error, app::Error::TooMuchWork(_)), "{error:?}");
+    let mut paid = Resize::into_each(&nodes);
+    paid.credit_cost = 1;
+    request.work = Box::new(paid);
+    let error = start_all(&fixture, &request).await.err().expect("is refused");
+    assert!(matches!(error, app::Error::PaymentRequired { .. }), "{error:?}");
+    request.work = Box::new(Resize::into_each(&nodes));
+    request.ids.pop();
+    let error = start_all(&fixture, &request).await.err().expect("is refused");
+    assert!(matches!(error, app::Error::Inconsistent(_)), "{error:?}");
+    assert_eq!(fixture.count("SELECT count(*) FROM jobs").await, 0);
+    assert_eq!(fixture.count("SELECT count(*) FROM idempotency_keys").await, 0);
+    assert_eq!(fixture.count("SELECT count(*) FROM nodes WHERE active_job IS NOT NULL").await, 0);
 }

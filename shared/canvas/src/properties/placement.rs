@@ -98,7 +98,7 @@ proptest! {
         let location = Location { near, section: section.clone() };
         let at = at.map(|(x, y)| Position { x, y });
         let place = Place { location, at, count, ..Place::default() };
-        match targets::add(&mut graph, &place, (320.0, 213.0), targets::Work::default(), Options::default()) {
+        match targets::add(&mut graph, &place, &[(320.0, 213.0)], targets::Work::default(), Options::default()) {
             Ok((ids, applied)) => {
                 prop_assert_eq!((ids.len(), applied.nodes_delta as usize), (count, count));
                 for node in ids.iter().filter_map(|id| graph.node(id)) {

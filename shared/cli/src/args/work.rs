@@ -21,19 +21,25 @@ pub enum Action {
         /// Its key, for example resize
         action: String,
     },
-    /// Run an Action
+    /// Run an Action, or several in a row, each on what the one before it made
     Run {
         /// Its key, for example resize
         action: String,
-        /// Images, or a video: node: or asset: handles
+        /// Images, or a video: node: or asset: handles. With --with, --then, or more than the Action reads, each gets a result of its own
         #[arg(required = true)]
         inputs: Vec<String>,
         /// A parameter, as name=value
         #[arg(long = "param", short, value_name = "NAME=VALUE")]
         params: Vec<String>,
-        /// The empty image node that receives the result, instead of a new one
-        #[arg(long, value_name = "NODE", conflicts_with_all = ["x", "y", "near", "section"])]
-        target: Option<String>,
+        /// The second image of an Action that reads two
+        #[arg(long, value_name = "IMAGE")]
+        with: Option<String>,
+        /// The next Action, as {"action": …, "params": {…}, "with": …}; repeat it for more
+        #[arg(long, value_name = "JSON")]
+        then: Vec<String>,
+        /// The empty image node that receives the result, instead of a new one; one for each result
+        #[arg(long = "target", value_name = "NODE", conflicts_with_all = ["x", "y", "near", "section"])]
+        targets: Vec<String>,
         #[command(flatten)]
         position: Position,
         #[command(flatten)]

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::batch::insert;
 use super::canvases::listed;
 use super::starts::place;
-use super::work::{Order, start};
+use super::work::{Order, start, start_several};
 use crate::args::{Action, Model, Position, Recipe, Search};
 use crate::context::{Body, Context, canvas, text_or_stdin};
 use crate::failure::{Outcome, usage};
@@ -41,18 +41,28 @@ pub async fn action(context: &Context, action: Action) -> Outcome {
             });
             Ok(())
         }
-        Action::Run { action, inputs, params, target, position, start: options } => {
+        Action::Run { action, inputs, params, with, then, targets, position, start: options } => {
             let on = canvas(&options.on)?;
-            let known = context.client.get_action(&action).await?.value()?.action.parameters;
+            let known = context.client.get_action(&action).await?.value()?.action;
+            let params = parameters(&known.parameters, &params)?;
+            let is_single =
+                with.is_none() && then.is_empty() && inputs.len() <= known.inputs.len() && targets.len() < 2;
             let mut body = Body::from_iter([("canvasId".into(), json!(on)), ("inputs".into(), json!(inputs))]);
-            body.insert("params".into(), parameters(&known, &params)?.into());
-            match target {
-                Some(target) => _ = body.insert("targetNodeId".into(), json!(target)),
-                None => _ = body.insert("place".into(), place(position, None)),
+            match targets.as_slice() {
+                [] => _ = body.insert("place".into(), place(position, None)),
+                [target] if is_single => _ = body.insert("targetNodeId".into(), json!(target)),
+                targets => _ = body.insert("targetNodeIds".into(), json!(targets)),
             }
-            let route = |client: &Client| client.run_action(&action).cast();
-            let order = Order { name: action.clone(), canvas: Some(on), body, route: &route, is_paid: false };
-            start(context, order, &options.start).await
+            if is_single {
+                body.insert("params".into(), params.into());
+                let route = |client: &Client| client.run_action(&action).cast();
+                let order = Order { name: action.clone(), canvas: Some(on), body, route: &route, is_paid: false };
+                return start(context, order, &options.start).await;
+            }
+            body.insert("steps".into(), steps(&action, params, with, &then)?.into());
+            let route = |client: &Client| client.run_actions().cast();
+            let order = Order { name: "actions".to_owned(), canvas: Some(on), body, route: &route, is_paid: false };
+            start_several(context, order, &options.start).await
         }
     }
 }
@@ -81,6 +91,23 @@ fn value(value: Value) -> String {
         Value::String(it) => text(it),
         other => other.to_string(),
     }
+}
+
+/// The steps of Actions in a row: the first one, and those that are given as JSON.
+fn steps(action: &str, params: Body, with: Option<String>, then: &[String]) -> Outcome<Vec<Value>> {
+    let mut first = Body::from_iter([("action".into(), json!(action)), ("params".into(), params.into())]);
+    insert(&mut first, "with", with);
+    let mut steps = vec![first.into()];
+    for given in then {
+        match serde_json::from_str(given) {
+            Ok(Value::Object(mut step)) => {
+                step.entry("params").or_insert_with(|| json!({}));
+                steps.push(step.into());
+            }
+            _ => return usage(format!("{given} is not a JSON object")),
+        }
+    }
+    Ok(steps)
 }
 
 /// The parameters of an Action. A value has the type that the Action declares for it: a number, a truth, or a text.

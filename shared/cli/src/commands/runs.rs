@@ -78,7 +78,7 @@ fn waits_for(waiting: &WaitingFor) -> String {
 }
 
 /// Waits for each run, all of them at most `timeout`, and prints how it ended. Fails as the first one that fails.
-async fn wait_for_all(context: &Context, runs: &[String], timeout: Option<Duration>) -> Outcome {
+pub async fn wait_for_all(context: &Context, runs: &[String], timeout: Option<Duration>) -> Outcome {
     let began = Instant::now();
     let mut outcome = Ok(());
     for run in runs {

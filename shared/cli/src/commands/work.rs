@@ -6,15 +6,17 @@ use std::time::Duration;
 use client::{Answer, Call, Client, Waiting, WorkRecord};
 use domain::Timestamp;
 use domain::job::{JobStatus, StartQuote};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::batch::insert;
+use super::runs::wait_for_all;
 use super::waits::{Waits, warn};
 use crate::args::Start;
 use crate::context::{Body, Context, typed};
 use crate::failure::{Failure, Outcome, usage};
 use crate::journal;
-use crate::output::{credits, optional, text};
+use crate::output::{credits, joined, optional, text};
 
 /// A start that is being made.
 pub struct Order<'a> {
@@ -44,8 +46,65 @@ pub async fn start_and_wait(
     order: Order<'_>,
     options: &Start,
 ) -> Outcome<Option<Answer<WorkRecord>>> {
+    let Some((answer, entry)) = send(context, &order, options).await? else { return Ok(None) };
+    let record = answer.value()?;
+    remark_replay(context, record.replayed);
+    let handle = record.handle();
+    if options.no_wait {
+        entry.end();
+        warn(&context.output, handle, &record, answer.time());
+        context.output.body(&answer, || text(handle));
+        return Ok(None);
+    }
+    let last = wait(context, &order.name, handle, options.timeout.map(Duration::from_secs)).await?;
+    entry.end();
+    Ok(Some(last))
+}
+
+/// Runs that one request starts.
+#[derive(Deserialize)]
+struct Runs {
+    runs: Vec<WorkRecord>,
+}
+
+/// [`start`] for a request that starts several runs.
+pub async fn start_several(context: &Context, order: Order<'_>, options: &Start) -> Outcome {
+    let Some((answer, entry)) = send(context, &order, options).await? else { return Ok(()) };
+    let answer = answer.cast::<Runs>();
+    let Runs { runs } = answer.value()?;
+    remark_replay(context, runs.iter().any(|run| run.replayed));
+    let handles: Vec<String> = runs.iter().map(|run| run.handle().to_owned()).collect();
+    if options.no_wait {
+        entry.end();
+        for run in &runs {
+            warn(&context.output, run.handle(), run, answer.time());
+        }
+        context.output.body(&answer, || joined(&handles, "\n"));
+        return Ok(());
+    }
+    let outcome = wait_for_all(context, &handles, options.timeout.map(Duration::from_secs)).await;
+    if matches!(outcome, Ok(()) | Err(Failure::Work)) {
+        entry.end();
+    }
+    outcome
+}
+
+fn remark_replay(context: &Context, replayed: bool) {
+    if replayed {
+        context
+            .output
+            .remark("An equal command started this before; nothing was started or charged again (--new-attempt does).");
+    }
+}
+
+/// Sends a start, and returns its answer with its entry in the journal. With `--dry-run` it prints the price, and returns `None`.
+async fn send(
+    context: &Context,
+    order: &Order<'_>,
+    options: &Start,
+) -> Outcome<Option<(Answer<WorkRecord>, journal::Entry)>> {
     if options.dry_run {
-        let quote = quote(context, &order, options).await?;
+        let quote = quote(context, order, options).await?;
         context.output.answer(&quote, |it| {
             let price = format!("{}, about {} s", credits(it.credit_cost), it.estimated_seconds);
             match Waiting::new(it.waiting_for.as_ref(), None, quote.time()) {
@@ -61,7 +120,7 @@ pub async fn start_and_wait(
         journal::hash(&[&context.origin, &order.name, order.canvas.as_deref().unwrap_or_default(), &content, &salt]);
     let entry = match journal::find(&name)? {
         Some(entry) => entry,
-        None => journal::begin(&name, agreed(context, &order, options, &name).await?)?,
+        None => journal::begin(&name, agreed(context, order, options, &name).await?)?,
     };
     let agreed = entry.body.get("maxCredits").and_then(Value::as_u64);
     if let (Some(cap), Some(agreed)) = (options.max_credits, agreed)
@@ -74,31 +133,15 @@ pub async fn start_and_wait(
     }
     let call = (order.route)(&context.client).json(&entry.body);
     let call = if order.canvas.is_some() { call.prefer("handling=lenient") } else { call };
-    let answer = match call.await {
-        Ok(answer) => answer,
+    match call.await {
+        Ok(answer) => Ok(Some((answer, entry))),
         Err(error) => {
             if !error.is_temporary() {
                 entry.end();
             }
-            return Err(error.into());
+            Err(error.into())
         }
-    };
-    let record = answer.value()?;
-    if record.replayed {
-        context
-            .output
-            .remark("An equal command started this before; nothing was started or charged again (--new-attempt does).");
     }
-    let handle = record.handle();
-    if options.no_wait {
-        entry.end();
-        warn(&context.output, handle, &record, answer.time());
-        context.output.body(&answer, || text(handle));
-        return Ok(None);
-    }
-    let last = wait(context, &order.name, handle, options.timeout.map(Duration::from_secs)).await?;
-    entry.end();
-    Ok(Some(last))
 }
 
 /// The body to send: with the revision, the key, and a price that was agreed to.

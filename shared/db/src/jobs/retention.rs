@@ -158,7 +158,7 @@ pub async fn remove(conn: &mut PgConnection, public_url: &str, limit: i64) -> Re
 
 /// Removes a record and stores its last form with its idempotency key.
 async fn remove_one(conn: &mut PgConnection, id: JobId, public_url: &str) -> Result<()> {
-    let outcome = StoredOutcome::Job { id: id.0, snapshot: last_form(conn, id, public_url).await? };
+    let outcome = StoredOutcome::Job { id: id.0, more: Vec::new(), snapshot: last_form(conn, id, public_url).await? };
     sqlx::query!("UPDATE idempotency_keys SET outcome = $2 WHERE job_id = $1", id.0, Json(outcome) as _)
         .execute(&mut *conn)
         .await?;

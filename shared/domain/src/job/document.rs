@@ -211,6 +211,14 @@ pub struct ImageJob {
     pub waiting_for: Option<WaitingFor>,
 }
 
+/// The runs of Actions in a row, one for each input.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ActionRuns {
+    /// The runs, in the order of the inputs.
+    #[schema(min_items = 1, max_items = 20)]
+    pub runs: Vec<ImageJob>,
+}
+
 /// A job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
@@ -312,8 +320,8 @@ impl Record {
             webhook: self.webhook.clone(),
             replayed: None,
             operation: self.operation,
-            action_id: action.map(|action| format!("action:{}", action.slug)),
-            action_version: action.map(|action| action.version.clone()),
+            action_id: action.map(|action| format!("action:{}", action.last.slug)),
+            action_version: action.map(|action| action.last.version.clone()),
             canvas_id: self.canvas.clone(),
             canvas_revision: self.canvas_revision.clone(),
             canvas_url: self.canvas.as_ref().map(|canvas| canvas_url(public_url, canvas)),

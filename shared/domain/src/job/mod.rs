@@ -25,8 +25,8 @@ use crate::webhook::DeliveryState;
 use crate::{API_ROOT, Timestamp};
 
 pub use document::{
-    ImageJob, ImageReference, ImageReferenceForm, JobDocument, JobImage, ReferenceInput, Timing, VideoReference,
-    VideoReferenceForm,
+    ActionRuns, ImageJob, ImageReference, ImageReferenceForm, JobDocument, JobImage, ReferenceInput, Timing,
+    VideoReference, VideoReferenceForm,
 };
 pub use mask::{ImageMask, ImageMaskForm, Mask, MaskMode};
 pub use placement::{PlacedVideo, Placement, Preview};
@@ -236,7 +236,7 @@ impl Request {
     /// A word for the work, used in activity entries.
     pub fn title(&self, operation: JobOperation) -> &str {
         match self {
-            Request::Action(action) => &action.slug,
+            Request::Action(action) => &action.last.slug,
             Request::Image(_) | Request::Video(_) => operation.as_str(),
         }
     }
@@ -256,20 +256,48 @@ impl Request {
     }
 }
 
-/// Request of an Image Action.
+/// An Action with its parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ActionRequest {
+pub struct ActionStep {
     /// The Action's slug.
     pub slug: String,
     /// The Action's version.
     pub version: String,
     /// Every parameter, including defaults.
     pub params: Map<String, Value>,
-    /// Inputs in the order that the Action declares.
+}
+
+/// Request of an Image Action, or of several, each of which reads what the one before it made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ActionRequest {
+    /// The last Action. Its parameters are empty if there are several, which no release without `steps` understands.
+    #[serde(flatten)]
+    pub last: ActionStep,
+    /// All of several Actions; empty for a single one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    steps: Vec<ActionStep>,
+    /// The image that the first Action reads, and the second images of all, in order.
     pub inputs: Vec<Input>,
     /// The node that receives the result.
     pub target: NodeId,
+}
+
+impl ActionRequest {
+    /// The request of these Actions. `None` if there is none.
+    pub fn new(steps: Vec<ActionStep>, inputs: Vec<Input>, target: NodeId) -> Option<Self> {
+        let last = steps.last()?.clone();
+        Some(match steps.len() {
+            1 => Self { last, steps: Vec::new(), inputs, target },
+            _ => Self { last: ActionStep { params: Map::new(), ..last }, steps, inputs, target },
+        })
+    }
+
+    /// The Actions, at least one.
+    pub fn steps(&self) -> &[ActionStep] {
+        if self.steps.is_empty() { std::slice::from_ref(&self.last) } else { &self.steps }
+    }
 }
 
 /// Request of a generation, an edit or variations; the operation of the job says which. Rules:
@@ -487,7 +515,40 @@ pub fn canvas_url(public_url: &str, canvas: &CanvasHandle) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    fn stored(slugs: &[&str]) -> Value {
+        let params = Map::from_iter([("width".to_owned(), json!(2))]);
+        let step =
+            |slug: &&str| ActionStep { slug: (*slug).to_owned(), version: "1.0.0".to_owned(), params: params.clone() };
+        let target = NodeId::from_stored("t".to_owned());
+        let request = ActionRequest::new(slugs.iter().map(step).collect(), Vec::new(), target).expect("has a step");
+        let written = json!(Request::Action(request.clone()));
+        assert_eq!(serde_json::from_value::<Request>(written.clone()).expect("reads back"), Request::Action(request));
+        written
+    }
+
+    #[test]
+    fn a_single_action_is_stored_as_releases_without_chains_store_it() {
+        let request = json!({
+            "kind": "action", "slug": "resize", "version": "1.0.0", "params": {"width": 2}, "inputs": [], "target": "t",
+        });
+        assert_eq!(stored(&["resize"]), request);
+        let Request::Action(read) = serde_json::from_value(request).expect("reads") else { panic!("is no Action") };
+        assert_eq!(read.steps(), std::slice::from_ref(&read.last));
+    }
+
+    #[test]
+    fn a_release_without_chains_finds_no_parameters_in_one() {
+        let chain = stored(&["crop", "resize"]);
+        assert_eq!((&chain["slug"], &chain["params"]), (&json!("resize"), &json!({})));
+        let Request::Action(read) = serde_json::from_value(chain).expect("reads") else { panic!("is no Action") };
+        let slugs: Vec<&str> = read.steps().iter().map(|step| step.slug.as_str()).collect();
+        assert_eq!(slugs, ["crop", "resize"]);
+        assert_eq!(read.steps()[1].params["width"], 2);
+    }
 
     #[test]
     fn no_terminal_state_but_success_is_ever_left() {

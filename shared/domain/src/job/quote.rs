@@ -95,8 +95,14 @@ impl StartQuote {
         Self { targets: Vec::new(), new_targets: Some(new_targets.collect()), ..self }
     }
 
-    /// The quote of a job.
-    pub fn of_job(request: &Request, credit_cost: i64, estimated_seconds: i32) -> Self {
-        Self::new(credit_cost, estimated_seconds, request.model(), request.targets())
+    /// The quote of jobs that one request starts, which use one model.
+    pub fn of_jobs<'a>(
+        requests: impl IntoIterator<Item = &'a Request>,
+        credit_cost: i64,
+        estimated_seconds: i32,
+    ) -> Self {
+        let requests: Vec<&Request> = requests.into_iter().collect();
+        let targets: Vec<NodeId> = requests.iter().flat_map(|request| request.targets()).cloned().collect();
+        Self::new(credit_cost, estimated_seconds, requests.first().and_then(|request| request.model()), &targets)
     }
 }

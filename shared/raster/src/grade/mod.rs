@@ -27,10 +27,9 @@ use std::str::FromStr;
 
 use crate::bitmap::Bitmap;
 use crate::color::Color;
-use crate::decode::{DecodeError, decode};
 use crate::geometry::{ParseError, Rect, Size};
-use crate::header::probe;
-use crate::pipeline::{Error, Finish, Output};
+use crate::input::Input;
+use crate::pipeline::{Change, Error, Finish, Output};
 use crate::resize::{PlanError, check_output};
 
 use kernel::Kernel;
@@ -134,19 +133,27 @@ pub fn grade(image: &mut Bitmap, grade: &Grade) {
     Kernel::new(grade).apply(image);
 }
 
-/// Runs the Action.
+/// Runs the Action. The result may be written row by row if `rows` says how.
 ///
 /// # Errors
 ///
 /// Any [`Error`]. An image above the limits of results is rejected before it is decoded.
-pub fn transform(bytes: &[u8], params: &Grade, finish: Finish) -> Result<Output, Error> {
-    let header = probe(bytes).map_err(DecodeError::from)?;
-    let size = plan(header.size())?;
+pub fn change(image: Input, params: &Grade, rows: Option<Finish>) -> Result<Change, Error> {
+    let size = plan(image.size())?;
     let kernel = Kernel::new(params);
-    if let Some(bands) = finish.bands(bytes, &header, Rect { x: 0, y: 0, size })? {
+    if let Some((bands, finish)) = image.bands(rows, Rect { x: 0, y: 0, size })? {
         return finish.stream(bands, |band, _| kernel.apply(band));
     }
-    let mut image = decode(bytes)?;
+    let mut image = image.decode()?;
     kernel.apply(&mut image);
-    finish.write(&image, header.format, Color::WHITE)
+    Ok(Change::Pixels { image, background: Color::WHITE })
+}
+
+/// Runs the Action on a file.
+///
+/// # Errors
+///
+/// As [`change`].
+pub fn transform(bytes: &[u8], params: &Grade, finish: Finish) -> Result<Output, Error> {
+    finish.transform(bytes, |image, rows| change(image, params, rows))
 }

@@ -18,7 +18,8 @@ use crate::color::Color;
 use crate::decode::{DecodeError, decode};
 use crate::geometry::{Anchor, Rect, Size};
 use crate::header::probe;
-use crate::pipeline::{Error, Finish, Output};
+use crate::input::Input;
+use crate::pipeline::{Change, Error, Finish, Output};
 use crate::resize::{Plan, PlanError, check_output, decode_resized, decode_turned_and_resized, rounded_ratio};
 use crate::rotate::quarter_turn;
 use crate::sample::{Rotation, turned};
@@ -60,28 +61,36 @@ fn scaled_size(image: Size, overlay: Size, scale: f64) -> Size {
     Size::new(width, u32::try_from(height).unwrap_or(u32::MAX))
 }
 
-/// Runs the Action. The size and the format `auto` follow the base image.
+/// Runs the Action. The size and the format `auto` follow the base image. The result may be written row by row if `rows` says how.
 ///
 /// # Errors
 ///
 /// Any [`Error`]. An image above the limits of results is rejected before it is decoded.
-pub fn transform(image: &[u8], overlay: &[u8], params: &Overlay, finish: Finish) -> Result<Output, Error> {
-    let header = probe(image).map_err(DecodeError::from)?;
-    let size = plan(header.size())?;
+pub fn change(image: Input, overlay: &[u8], params: &Overlay, rows: Option<Finish>) -> Result<Change, Error> {
+    let size = plan(image.size())?;
     // The layer is computed before the base image is decoded, so that only one file's pixels and
     // the layer are in memory at once.
-    let layer = layer(header.size(), overlay, params)?;
+    let layer = layer(size, overlay, params)?;
     let lay = |bitmap: &mut Bitmap, first: u32| {
         if let Some((layer, x, y)) = &layer {
             blend::mix(bitmap, first, layer, (*x, *y), params.opacity, params.blend);
         }
     };
-    if let Some(bands) = finish.bands(image, &header, Rect { x: 0, y: 0, size })? {
+    if let Some((bands, finish)) = image.bands(rows, Rect { x: 0, y: 0, size })? {
         return finish.stream(bands, lay);
     }
-    let mut bitmap = decode(image)?;
+    let mut bitmap = image.decode()?;
     lay(&mut bitmap, 0);
-    finish.write(&bitmap, header.format, Color::WHITE)
+    Ok(Change::Pixels { image: bitmap, background: Color::WHITE })
+}
+
+/// Runs the Action on files.
+///
+/// # Errors
+///
+/// As [`change`].
+pub fn transform(image: &[u8], overlay: &[u8], params: &Overlay, finish: Finish) -> Result<Output, Error> {
+    finish.transform(image, |image, rows| change(image, overlay, params, rows))
 }
 
 /// The visible part of the overlay, ready to be drawn, and its position; `None` when nothing is visible.

@@ -5,8 +5,9 @@ use crate::color::Color;
 use crate::decode::{BAND, Bands, DecodeError};
 use crate::encode::{EncodeError, Encoding, encode, jpeg_encoder};
 use crate::format::{Format, FormatChoice, OutputFormat};
-use crate::geometry::{Rect, Size};
+use crate::geometry::Size;
 use crate::header::{Header, probe};
+use crate::input::Input;
 use crate::resize::{self, Plan, PlanError, Resize};
 
 /// The JPEG quality of renditions, which are for viewing, not for editing.
@@ -82,10 +83,20 @@ impl Error {
 ///
 /// Any [`Error`]. A result above the limits is rejected before the source is decoded.
 pub fn transform_resize(bytes: &[u8], resize: &Resize, choice: FormatChoice, quality: u8) -> Result<Output, Error> {
-    let header = probe(bytes).map_err(DecodeError::from)?;
-    let plan = resize::plan(header.size(), resize)?;
-    let image = resize::decode_resized(bytes, &plan, resize.background)?;
-    Finish { choice, quality }.write(&image, header.format, resize.background)
+    Finish { choice, quality }.transform(bytes, |image, _| resize::change(image, resize))
+}
+
+/// The result of an Action.
+#[derive(Debug)]
+pub enum Change {
+    /// Its pixels.
+    Pixels {
+        image: Bitmap,
+        /// The background of the Action, on which a JPEG of a transparent result is flattened.
+        background: Color,
+    },
+    /// Its file, which was written row by row.
+    Written(Output),
 }
 
 /// The parameters of the output file, which all Actions have.
@@ -98,10 +109,27 @@ pub struct Finish {
 }
 
 impl Finish {
-    /// The rows of a part of an image, if the result can be written row by row: from an upright
-    /// JPEG to a JPEG, with the same number of rows and without alpha.
-    pub(crate) fn bands<'a>(self, bytes: &'a [u8], header: &Header, part: Rect) -> Result<Option<Bands<'a>>, Error> {
-        if self.is_jpeg(header.format) { Ok(Bands::open(bytes, header, part)?) } else { Ok(None) }
+    /// Changes a file and encodes the result. `change` may write the result row by row if it is given how.
+    pub(crate) fn transform<'a>(
+        self,
+        bytes: &'a [u8],
+        change: impl FnOnce(Input<'a>, Option<Self>) -> Result<Change, Error>,
+    ) -> Result<Output, Error> {
+        let image = Input::file(bytes)?;
+        let source = image.format();
+        self.encode(change(image, Some(self))?, source)
+    }
+
+    /// The file of a result of an Action that read an image of the format `source`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Encode`].
+    pub fn encode(self, change: Change, source: Format) -> Result<Output, Error> {
+        match change {
+            Change::Pixels { image, background } => self.write(&image, source, background),
+            Change::Written(output) => Ok(output),
+        }
     }
 
     /// Upper bound in bytes of the memory for a result of size `output` that is written row by row; `None` if it is not. Counts what
@@ -121,7 +149,7 @@ impl Finish {
 
     /// Writes rows while they are decoded. `change` is called for each band with the number of its
     /// first row. The whole image is never in memory.
-    pub(crate) fn stream(self, mut bands: Bands, mut change: impl FnMut(&mut Bitmap, u32)) -> Result<Output, Error> {
+    pub(crate) fn stream(self, mut bands: Bands, mut change: impl FnMut(&mut Bitmap, u32)) -> Result<Change, Error> {
         let size = bands.size();
         let mut encoder = jpeg_encoder(size, Channels::Rgb, self.quality);
         let (mut first, mut buffer) = (0, Vec::new());
@@ -132,12 +160,12 @@ impl Finish {
             buffer = band.into_pixels();
         }
         bands.finish()?;
-        Ok(Output::jpeg(encoder, size))
+        Ok(Change::Written(Output::jpeg(encoder, size)))
     }
 
     /// Encodes the result of an Action whose first input has the format `source`. For a JPEG, it is
     /// flattened on `background` if that is opaque, otherwise on white.
-    pub(crate) fn write(self, image: &Bitmap, source: Format, background: Color) -> Result<Output, Error> {
+    fn write(self, image: &Bitmap, source: Format, background: Color) -> Result<Output, Error> {
         let format = OutputFormat::resolve(self.choice, source, !image.is_opaque());
         let encoding = Encoding { format, quality: self.quality, flatten: background };
         Ok(Output { bytes: encode(image, &encoding)?, format, width: image.width(), height: image.height() })

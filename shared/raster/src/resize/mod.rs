@@ -25,7 +25,9 @@ use crate::decode::{Bands, DecodeError, decode_stored};
 use crate::format::Format;
 use crate::geometry::Size;
 use crate::header::{Header, probe, reduction};
+use crate::input::Input;
 use crate::orientation::Orientation;
+use crate::pipeline::{Change, Error};
 
 pub(crate) use plan::rounded_ratio;
 pub use plan::{Bounds, Fit, MAX_OUTPUT_PIXELS, MAX_OUTPUT_SIDE, Plan, PlanError, Resize, check_output, plan};
@@ -37,7 +39,23 @@ pub use plan::{Bounds, Fit, MAX_OUTPUT_PIXELS, MAX_OUTPUT_SIDE, Plan, PlanError,
 /// [`PlanError`], as for [`plan()`].
 pub fn resize(image: &Bitmap, resize: &Resize) -> Result<Bitmap, PlanError> {
     let plan = plan(image.size(), resize)?;
-    Ok(run(image, Orientation::Normal, &plan, resize.background))
+    Ok(planned(image, &plan, resize.background))
+}
+
+/// The Action on an image.
+///
+/// # Errors
+///
+/// Any [`Error`]. A result above the limits is rejected before the source is decoded.
+pub fn change(image: Input, resize: &Resize) -> Result<Change, Error> {
+    let plan = plan(image.size(), resize)?;
+    let image = image.decode_resized(&plan, resize.background)?;
+    Ok(Change::Pixels { image, background: resize.background })
+}
+
+/// Executes a plan on an upright image, as [`decode_resized`] does on a file of it.
+pub(crate) fn planned(image: &Bitmap, plan: &Plan, background: Color) -> Bitmap {
+    run(image, Orientation::Normal, plan, background)
 }
 
 /// Upper bound in bytes of the memory for a resize of an image with this header, from its decoded pixels to the encoded result,
@@ -144,7 +162,7 @@ fn place(resampled: Bitmap, orientation: Orientation, plan: &Plan, background: C
 
 /// Scales an image with Lanczos-3 to another size, whatever its aspect ratio.
 pub(crate) fn stretched(image: &Bitmap, size: Size) -> Bitmap {
-    run(image, Orientation::Normal, &Plan::whole(size), Color::TRANSPARENT)
+    planned(image, &Plan::whole(size), Color::TRANSPARENT)
 }
 
 /// Maps `length` of `scaled` pixels from `start` onwards to a side of which the source fills

@@ -14,12 +14,12 @@ use std::str::FromStr;
 
 use crate::bitmap::{Bitmap, Channels};
 use crate::color::Color;
-use crate::decode::{BAND, Bands, DecodeError, decode_turned};
+use crate::decode::{BAND, Bands, DecodeError};
 use crate::encode::jpeg_encoder;
 use crate::geometry::{Anchor, ParseError, Rect, Size};
-use crate::header::{Header, probe};
+use crate::input::Input;
 use crate::orientation::Orientation;
-use crate::pipeline::{Error, Finish, Output};
+use crate::pipeline::{Change, Error, Finish, Output};
 use crate::resize::{PlanError, check_output};
 use crate::sample::{Padded, Rotation, Turning};
 
@@ -112,24 +112,24 @@ pub fn plan(source: Size, rotate: &Rotate) -> Result<Size, PlanError> {
     Ok(size)
 }
 
-/// Runs the Action.
+/// Runs the Action. The result may be written row by row if `rows` says how.
 ///
 /// # Errors
 ///
 /// Any [`Error`]. A result above the limits is rejected before the image is decoded.
-pub fn transform(bytes: &[u8], rotate: &Rotate, finish: Finish) -> Result<Output, Error> {
-    let header = probe(bytes).map_err(DecodeError::from)?;
-    let size = plan(header.size(), rotate)?;
+pub fn change(image: Input, rotate: &Rotate, rows: Option<Finish>) -> Result<Change, Error> {
+    let size = plan(image.size(), rotate)?;
     let flip = Orientation::from(rotate.flip);
     let image = match quarter_turn(rotate.degrees) {
         Some(rotation) => {
-            let turned = decode_turned(bytes, flip.then(rotation))?;
+            let turned = image.decode_turned(flip.then(rotation))?;
             if turned.size() == size { turned } else { recentred(turned, size, rotate.background) }
         }
         None => {
-            let turning = turning(bytes, &header, rotate, size)?;
+            let rows = rows.filter(|finish| finish.is_jpeg(image.format()));
+            let turning = turning(image, rotate, size)?;
             let (channels, background) = (turning.channels(), rotate.background);
-            if channels == Channels::Rgb && finish.is_jpeg(header.format) {
+            if let (Channels::Rgb, Some(finish)) = (channels, rows) {
                 let mut encoder = jpeg_encoder(size, channels, finish.quality);
                 for first in (0..size.height).step_by(BAND as usize) {
                     let count = BAND.min(size.height - first);
@@ -137,22 +137,35 @@ pub fn transform(bytes: &[u8], rotate: &Rotate, finish: Finish) -> Result<Output
                     turning.fill(first as usize, band.pixels_mut());
                     encoder.write(band.pixels());
                 }
-                return Ok(Output::jpeg(encoder, size));
+                return Ok(Change::Written(Output::jpeg(encoder, size)));
             }
             let mut image = Bitmap::filled(size, channels, background);
             turning.fill(0, image.pixels_mut());
             image
         }
     };
-    finish.write(&image, header.format, rotate.background)
+    Ok(Change::Pixels { image, background: rotate.background })
+}
+
+/// Runs the Action on a file.
+///
+/// # Errors
+///
+/// As [`change`].
+pub fn transform(bytes: &[u8], rotate: &Rotate, finish: Finish) -> Result<Output, Error> {
+    finish.transform(bytes, |image, rows| change(image, rotate, rows))
 }
 
 /// The image, mirrored and prepared for rotation onto a canvas of size `size`.
-fn turning(bytes: &[u8], header: &Header, rotate: &Rotate, size: Size) -> Result<Turning, DecodeError> {
-    let whole = Rect { x: 0, y: 0, size: header.size() };
-    let mut source = Padded::new(header.size());
-    match Bands::open(bytes, header, whole)? {
-        Some(mut bands) if rotate.flip == Flip::None => {
+fn turning(image: Input, rotate: &Rotate, size: Size) -> Result<Turning, DecodeError> {
+    let whole = Rect { x: 0, y: 0, size: image.size() };
+    let mut source = Padded::new(image.size());
+    let bands = match &image {
+        Input::File(bytes, header) if rotate.flip == Flip::None => Bands::open(bytes, header, whole)?,
+        _ => None,
+    };
+    match bands {
+        Some(mut bands) => {
             let mut buffer = Vec::new();
             while let Some(band) = bands.next(BAND, buffer)? {
                 source.push(&band);
@@ -160,7 +173,7 @@ fn turning(bytes: &[u8], header: &Header, rotate: &Rotate, size: Size) -> Result
             }
             bands.finish()?;
         }
-        _ => source.push(&decode_turned(bytes, rotate.flip.into())?),
+        None => source.push(&image.decode_turned(rotate.flip.into())?),
     }
     let canvas = (f64::from(size.width), f64::from(size.height));
     let part = Rect { x: 0, y: 0, size };

@@ -5,10 +5,9 @@ use super::layout::{Align, Layout, Style, layout};
 use super::paint::{Ink, Stroke, fill_rect};
 use crate::bitmap::Bitmap;
 use crate::color::Color;
-use crate::decode::{DecodeError, decode};
 use crate::geometry::{Anchor, Size};
-use crate::header::probe;
-use crate::pipeline::{Error, Finish, Output};
+use crate::input::Input;
+use crate::pipeline::{Change, Error, Finish, Output};
 use crate::resize::check_output;
 
 /// Text and its placement in an image: the parameters of the Action.
@@ -120,9 +119,16 @@ impl PlacedCaption {
 /// # Errors
 /// Any [`Error`]; an image over the limits of results is refused before it is decoded.
 pub fn add_text(bytes: &[u8], caption: &Caption, finish: Finish) -> Result<Output, Error> {
-    let header = probe(bytes).map_err(DecodeError::from)?;
-    check_output(header.size())?;
-    let mut image = decode(bytes)?;
+    finish.transform(bytes, |image, _| change(image, caption))
+}
+
+/// The Action on an image.
+///
+/// # Errors
+/// As [`add_text`].
+pub fn change(image: Input, caption: &Caption) -> Result<Change, Error> {
+    check_output(image.size())?;
+    let mut image = image.decode()?;
     caption.place(image.size()).draw(&mut image);
-    finish.write(&image, header.format, Color::WHITE)
+    Ok(Change::Pixels { image, background: Color::WHITE })
 }

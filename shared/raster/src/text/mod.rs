@@ -26,7 +26,7 @@ mod outline;
 mod paint;
 mod shape;
 
-pub use caption::{Caption, PlacedCaption, add_text};
+pub use caption::{Caption, PlacedCaption, add_text, change};
 pub(crate) use fonts::family_for;
 pub use fonts::{Family, Font, Weight, fonts};
 pub use layout::{Align, Layout, Style, is_right_to_left, layout, layout_lines, line_breaks};

@@ -1,9 +1,9 @@
-//! An Image Action.
+//! Image Actions in a row.
 
 use domain::account::Scope;
 use domain::action::ActionSlug;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::answer::Answer;
@@ -23,54 +23,87 @@ pub struct Arguments {
     canvas: CanvasName,
     /// From your last read or write
     revision: String,
-    #[schemars(schema_with = "actions")]
-    action: String,
-    /// Nodes or assets
-    #[schemars(length(min = 1, max = 2))]
+    /// Nodes or assets; each has a result of its own
+    #[schemars(length(min = 1, max = 20))]
     inputs: Vec<String>,
-    params: Option<Map<String, Value>>,
-    /// Empty image node; else a new one is made
-    target: Option<String>,
+    /// Each works on what the one before it made
+    #[schemars(length(min = 1, max = 4))]
+    steps: Vec<Step>,
+    /// Empty image nodes, one for each input; else new ones are made
+    targets: Option<Vec<String>>,
     place: Option<Place>,
     wait: Option<Wait>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Step {
+    #[schemars(schema_with = "actions")]
+    action: String,
+    params: Option<Map<String, Value>>,
+    /// Second image, of overlay-image and side-by-side-composite
+    with: Option<String>,
 }
 
 fn actions(_: &mut SchemaGenerator) -> Schema {
     one_of(ActionSlug::ALL.iter().map(|slug| slug.as_str()))
 }
 
+impl Step {
+    fn form(&self) -> Value {
+        let mut form = json!({"action": self.action, "params": self.params.clone().unwrap_or_default()});
+        if let Some(with) = &self.with {
+            form["with"] = image(with).into();
+        }
+        form
+    }
+}
+
+#[derive(Serialize)]
+pub struct Output {
+    runs: Vec<Work>,
+}
+
 impl Tool for ActionRun {
     const NAME: &'static str = "action_run";
-    const TITLE: &'static str = "Run an Action";
-    const ABOUT: &'static str = "Run a free, exact image transformation; describe tells its params. The result is a new node connected \
-                                 to its sources, unless a target is named.";
+    const TITLE: &'static str = "Run Actions";
+    const ABOUT: &'static str = "Run free, exact image transformations; describe tells their params. Each input gets a new node \
+                                 connected to it, unless targets are named.";
     const HINTS: Hints = Hints::ADD_ONCE;
     const SCOPES: &'static [Scope] = &[Scope::CanvasRead, Scope::CanvasWrite, Scope::AssetRead];
     type Arguments = Arguments;
-    type Output = Work;
+    type Output = Output;
 
-    async fn run(call: &Call, arguments: Arguments) -> Result<Answer<Work>> {
-        let (canvas, slug) = (arguments.canvas.handle(), arguments.action);
+    async fn run(call: &Call, arguments: Arguments) -> Result<Answer<Output>> {
+        let canvas = arguments.canvas.handle();
         let inputs: Vec<String> = arguments.inputs.iter().map(|it| image(it)).collect();
+        let steps: Vec<Value> = arguments.steps.iter().map(Step::form).collect();
         let mut body = json!({
             "canvasId": canvas, "baseRevision": arguments.revision, "idempotencyKey": call.key(), "inputs": inputs,
-            "params": arguments.params.unwrap_or_default(),
+            "steps": steps,
         });
-        match arguments.target {
-            Some(target) => body["targetNodeId"] = target.into(),
-            None => body["place"] = Place::resolve(arguments.place, inputs.first().map(String::as_str), None),
+        match arguments.targets {
+            Some(targets) => body["targetNodeIds"] = targets.into(),
+            None => body["place"] = Place::resolve(arguments.place, None, None),
         }
-        let request = call.client.run_action(&slug).json(&body);
-        match work::start(call, request, Some((&canvas, &arguments.revision)), arguments.wait).await {
-            Err(failure) if failure.concerns("params") => Err(with_parameters(call, failure, &slug).await),
-            done => done,
+        let request = call.client.run_actions().json(&body);
+        match work::start_several(call, request, (&canvas, &arguments.revision), arguments.wait).await {
+            Err(failure) => Err(with_parameters(call, failure, &arguments.steps).await),
+            Ok(runs) => {
+                let assets: Vec<String> = runs.iter().flat_map(Work::assets).take(work::IMAGES_MAX).cloned().collect();
+                Ok(work::show(&call.client, Answer::new(Output { runs }), &assets).await)
+            }
         }
     }
 }
 
-/// Adds the parameters of the Action.
-async fn with_parameters(call: &Call, failure: Failure, slug: &str) -> Failure {
-    match call.client.get_action(slug).await.and_then(|read| read.value()) {
+/// Adds the parameters of the first Action that was given wrong ones.
+async fn with_parameters(call: &Call, failure: Failure, steps: &[Step]) -> Failure {
+    let mut named = steps.iter().enumerate();
+    let Some((_, step)) = named.find(|(index, _)| failure.concerns(&format!("steps[{index}].params"))) else {
+        return failure;
+    };
+    match call.client.get_action(&step.action).await.and_then(|read| read.value()) {
         Ok(read) => failure.with_detail("parameters", json!(read.action.parameters)),
         Err(_) => failure,
     }

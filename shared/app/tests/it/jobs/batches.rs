@@ -12,8 +12,8 @@ use domain::canvas::{AccessRole, Actor, CanvasRecord};
 use domain::graph::{GraphWrites, Node};
 use domain::id::{AssetId, CanvasHandle, CanvasId, JobId, NodeId};
 use domain::job::{
-    ActionRequest, CancelReason, Failure, FailureCode, Input, JobOperation, JobStatus, Placement, ReferenceInput,
-    Request,
+    ActionRequest, ActionStep, CancelReason, Failure, FailureCode, Input, JobOperation, JobStatus, Placement,
+    ReferenceInput, Request,
 };
 use serde_json::Map;
 use uuid::Uuid;
@@ -62,13 +62,9 @@ impl StartedJob {
 /// Accepts a resize into a node.
 async fn start(fixture: &Fixture, canvas: &CanvasRecord, target: &NodeId) -> JobId {
     let id = JobId::generate();
-    let request = Request::Action(ActionRequest {
-        slug: "resize".into(),
-        version: "1.0.0".into(),
-        params: Map::new(),
-        inputs: vec![Input { handle: "node:x".into(), asset: asset("input") }],
-        target: target.clone(),
-    });
+    let step = ActionStep { slug: "resize".into(), version: "1.0.0".into(), params: Map::new() };
+    let inputs = vec![Input { handle: "node:x".into(), asset: asset("input") }];
+    let request = Request::Action(ActionRequest::new(vec![step], inputs, target.clone()).expect("has a step"));
     let job = NewJob {
         id,
         account: &fixture.account,

@@ -164,7 +164,7 @@ async fn a_failure_is_kept_its_window_read_or_not_and_leaves_its_last_form_to_it
     assert_eq!(jobs::last_form(&mut conn, id, PUBLIC_URL).await.expect("reads"), None);
     let outcome: Value =
         sqlx::query_scalar("SELECT outcome FROM idempotency_keys").fetch_one(&mut *conn).await.expect("is kept");
-    let StoredOutcome::Job { id: kept, snapshot: Some(snapshot) } =
+    let StoredOutcome::Job { id: kept, snapshot: Some(snapshot), .. } =
         serde_json::from_value(outcome).expect("reads back")
     else {
         panic!("no snapshot")
