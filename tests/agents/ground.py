@@ -3,10 +3,12 @@
 import itertools
 import json
 import os
+import signal
 import socket
 import subprocess
 import time
 import urllib.request
+from pathlib import Path
 
 from client import Client
 from mcp import Tools
@@ -36,8 +38,13 @@ class Account:
         self.owner = Client(SERVICE["baseUrl"], self.token("all"))
         self.tools = Tools(SERVICE["baseUrl"], self.token(scopes))
 
-    def token(self, scopes):
-        return admin("token", "create", "--account", self.uid, "--label", "agent", "--scopes", scopes)["token"]
+    def token(self, scopes, surface="api"):
+        label = ("--label", "agent", "--scopes", scopes, "--surface", surface)
+        return admin("token", "create", "--account", self.uid, *label)["token"]
+
+    def person(self):
+        """A client whose nodes are a person's."""
+        return Client(SERVICE["baseUrl"], self.token("all", "browser"))
 
     def spent(self):
         return self.credit - self.owner.get("/auth/status")["creditBalance"]
@@ -55,9 +62,42 @@ class Existing(Account):
     """The account that canvas-contract has furnished: with a connection to a simulated provider, whose work costs nothing."""
 
     def __init__(self):
+        self.uid = SERVICE["ownerUid"]
         self.owner = Client(SERVICE["baseUrl"], SERVICE["token"])
         self.tools = Tools(SERVICE["baseUrl"], SERVICE["token"])
         self.credit = self.owner.get("/auth/status")["creditBalance"]
+
+
+class Standstill:
+    """While it is open, the workers of the service with these names are stopped, as if they were gone: nobody takes up work."""
+
+    def __init__(self, *names):
+        self.names = names
+
+    def __enter__(self):
+        parent = os.environ["CANVAS_SERVICE_PID"]
+        self.pids = [
+            int(path.name)
+            for path in Path("/proc").glob("[0-9]*")
+            if (words := status_of(path)) and words[1] == parent and (path / "exe").readlink().name.split(" ")[0] in self.names
+        ]
+        assert len(self.pids) == len(self.names), f"{self.names} are not all there: {self.pids}"
+        self.send(signal.SIGSTOP)
+
+    def __exit__(self, *_):
+        self.send(signal.SIGCONT)
+
+    def send(self, number):
+        for pid in self.pids:
+            os.kill(pid, number)
+
+
+def status_of(path):
+    """State and parent of a process, and more."""
+    try:
+        return (path / "stat").read_text().rsplit(") ", 1)[1].split()
+    except OSError:
+        return None
 
 
 def another_gateway():
