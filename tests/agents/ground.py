@@ -10,7 +10,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-from client import Client
+from client import API, Client
 from mcp import Tools
 from images import png
 
@@ -51,6 +51,13 @@ class Account:
 
     def runs(self):
         return self.owner.get("/runs?limit=100")["runs"]
+
+    def content(self, asset):
+        """The bytes of an asset."""
+        request = urllib.request.Request(
+            f"{SERVICE['baseUrl']}{API}/assets/{asset}/content", headers={"Authorization": f"Bearer {self.owner.token}"}
+        )
+        return urllib.request.urlopen(request).read()
 
     def image(self, name, width=480, height=320, tone=40, canvas=None):
         """Stores an image and returns its asset."""
@@ -100,6 +107,13 @@ def status_of(path):
         return None
 
 
+def expire(job):
+    """Lets the retention of a job's record be over."""
+    environ = json.loads(SERVICE["environment"])
+    end = f"UPDATE jobs SET retain_until = now() - interval '1 second', finalized_at = coalesce(finalized_at, now()) WHERE id = '{job}'"
+    subprocess.run([f"{os.environ['TEST_POSTGRES_BIN']}/psql", environ["CANVAS_DATABASE_URL"], "-q", "-c", end], check=True)
+
+
 def another_gateway():
     """A new process of the gateway on the same state: its address, and the process."""
     def free():
@@ -131,11 +145,7 @@ def turned_jpeg(account, canvas, node):
         inputs=[node],
         params={"degrees": 0, "format": "jpeg"},
     )
-    request = urllib.request.Request(
-        f"{SERVICE['baseUrl']}/api/canvas-agent/v1/assets/{told['outputs'][0]['asset']}/content",
-        headers={"Authorization": f"Bearer {account.owner.token}"},
-    )
-    jpeg = urllib.request.urlopen(request).read()
+    jpeg = account.content(told["outputs"][0]["asset"])
     tiff = b"MM\0*\0\0\0\x08" + b"\0\x01" + b"\x01\x12\0\x03\0\0\0\x01\0\x06\0\0" + b"\0\0\0\0"
     exif = b"Exif\0\0" + tiff
     return jpeg[:2] + b"\xff\xe1" + (len(exif) + 2).to_bytes(2, "big") + exif + jpeg[2:]

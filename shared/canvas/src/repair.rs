@@ -274,12 +274,8 @@ mod tests {
     fn members_on_both_sides_of_another_section_go_into_their_own() {
         let large = |id: &str, x: f64| agents(at(Node { width: 700.0, height: 600.0, ..section(id) }, x, 0.0));
         let outside = |id: &str, x: f64, y: f64| agents(at(member(sticky(id), "a"), x, y));
-        let nodes = vec![
-            large("a", 2000.0),
-            large("b", 1000.0),
-            outside("left", 0.0, 0.0),
-            outside("below", 1500.0, 800.0),
-        ];
+        let nodes =
+            vec![large("a", 2000.0), large("b", 1000.0), outside("left", 0.0, 0.0), outside("below", 1500.0, 800.0)];
         let Repaired { operations, leaves, .. } = repair(graph(nodes, vec![]), &StoredAssets::new());
         assert_eq!(leaves, []);
         let moved = operations.iter().map(|operation| match operation {
