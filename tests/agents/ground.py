@@ -110,12 +110,14 @@ def status_of(path):
 def expire(job):
     """Lets the retention of a job's record be over."""
     environ = json.loads(SERVICE["environment"])
-    end = f"UPDATE jobs SET retain_until = now() - interval '1 second', finalized_at = coalesce(finalized_at, now()) WHERE id = '{job}'"
+    past = "now() - interval '1 second'"
+    end = f"UPDATE jobs SET retain_until = {past}, finalized_at = coalesce(finalized_at, {past}) WHERE id = '{job}'"
     subprocess.run([f"{os.environ['TEST_POSTGRES_BIN']}/psql", environ["CANVAS_DATABASE_URL"], "-q", "-c", end], check=True)
 
 
 def another_gateway():
     """A new process of the gateway on the same state: its address, and the process."""
+
     def free():
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))
@@ -123,7 +125,9 @@ def another_gateway():
 
     port, probes = free(), free()
     listen = {"CANVAS_LISTEN": f"127.0.0.1:{port}", "CANVAS_ADMIN_LISTEN": f"127.0.0.1:{probes}"}
-    process = subprocess.Popen([GATEWAY, "serve"], env=environment(**listen), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [GATEWAY, "serve"], env=environment(**listen), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
@@ -149,4 +153,3 @@ def turned_jpeg(account, canvas, node):
     tiff = b"MM\0*\0\0\0\x08" + b"\0\x01" + b"\x01\x12\0\x03\0\0\0\x01\0\x06\0\0" + b"\0\0\0\0"
     exif = b"Exif\0\0" + tiff
     return jpeg[:2] + b"\xff\xe1" + (len(exif) + 2).to_bytes(2, "big") + exif + jpeg[2:]
-

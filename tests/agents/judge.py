@@ -1,5 +1,5 @@
-"""Judges the work on a canvas from the canvas document and the list of runs (docs/reference/findings.md, done claims), independently of the
-service: every pair is compared, and texts are measured within bounds. What lies between the bounds may be found or not."""
+"""Judges the work on a canvas from the canvas document and the list of runs (docs/reference/findings.md, done claims), independently
+of the service: every pair is compared, and texts are measured within bounds. What lies between the bounds may be found or not."""
 
 OVERLAP, TOUCH, ALIGNED, NEIGHBOURS = 1, 16, 1, 200
 MADE = ("generated", "action", "recipe")
@@ -64,7 +64,8 @@ def lies_over_title(inner, section):
     pad, size, top = title_of(section)
     x, y = section["position"]["x"] + pad, section["position"]["y"] + top
     sure, possible = (
-        overlap(inner, (x, y, min(x + len(section["title"]) * letter * size, frame(section)[2]), y + 1.25 * size)) for letter in (NARROW, WIDE * 1.07)
+        overlap(inner, (x, y, min(x + len(section["title"]) * letter * size, frame(section)[2]), y + 1.25 * size))
+        for letter in (NARROW, WIDE * 1.07)
     )
     return True if sure and min(section["width"], section["height"]) >= 28 else None if possible else False
 
@@ -103,8 +104,13 @@ def state(node):
 def is_empty_slot(node):
     status, is_empty = state(node)
     data = node["metadata"]
-    return node["type"] in ("image", "video") and is_empty and status not in ("queued", "running", "failed", "canceled") \
-        and not data.get("placeholder") and not data.get("recipe")
+    return (
+        node["type"] in ("image", "video")
+        and is_empty
+        and status not in ("queued", "running", "failed", "canceled")
+        and not data.get("placeholder")
+        and not data.get("recipe")
+    )
 
 
 def holding(canvas):
@@ -131,7 +137,12 @@ def holding(canvas):
         add("sections_staggered", bool(beside) and not is_level, (section["handle"],))
     for it, node in nodes.items():
         home = nodes.get(f"node:{node['metadata'].get('sectionId')}")
-        add("section_overflow", bool(home) and not is_in(frame(node), frame(home), 1e-6), (it,), *([home["handle"]] if home else []))
+        add(
+            "section_overflow",
+            bool(home) and not is_in(frame(node), frame(home), 1e-6),
+            (it,),
+            *([home["handle"]] if home else []),
+        )
         add("text_truncated", is_cut(node), (it,))
         add("empty_slot", is_empty_slot(node), (it,))
         made = node["metadata"].get("provenance", {})
@@ -143,13 +154,18 @@ def holding(canvas):
     for line in canvas["connections"]:
         source, target = nodes[line["from"]], line["to"]
         is_reference = line["purpose"] in ("reference", "first-frame", "last-frame")
-        add("reference_source_empty", is_reference and source["type"] == "image" and not source.get("asset"), (target,), source["handle"])
+        add(
+            "reference_source_empty",
+            is_reference and source["type"] == "image" and not source.get("asset"),
+            (target,),
+            source["handle"],
+        )
     return found
 
 
 def owed(run, starts):
-    """What a run of the list owes beyond its targets. `starts` says of each handle what its start and cancel asked for (`asked`, `targets`,
-    `retryOf`, `givenUp`), which no record tells."""
+    """What a run of the list owes beyond its targets. `starts` says of each handle what its start and cancel asked for (`asked`,
+    `targets`, `outputs`, `retryOf`, `givenUp`), which no record tells."""
     start = starts.get(run["handle"], {})
     if run["kind"] not in ("image", "video") or start.get("givenUp"):
         return 0
@@ -165,7 +181,11 @@ def judge(canvas, runs, starts):
     lists = {"pending": set(), "failed": set(), "nonDurable": set()}
     for node in canvas["nodes"]:
         status, is_empty = state(node)
-        is_output = "job" in node["metadata"] or node["type"] in ("image", "video") and node["metadata"].get("provenance", {}).get("kind") in MADE
+        is_output = (
+            "job" in node["metadata"]
+            or node["type"] in ("image", "video")
+            and node["metadata"].get("provenance", {}).get("kind") in MADE
+        )
         if is_output or is_empty_slot(node) and node["metadata"]["createdBy"] == "agent":
             if status in ("queued", "running"):
                 lists["pending"].add(node["handle"])

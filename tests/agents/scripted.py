@@ -1,5 +1,5 @@
-"""A scripted agent for the tasks. It holds a token and knows only what tools tell it: refs, revisions, `next` and `retry`. How answers are
-read is in answers.py."""
+"""A scripted agent for the tasks. It holds a token and knows only what tools tell it: refs, revisions, `next` and `retry`. How it reads
+answers is in answers.py."""
 
 import subprocess
 import time
@@ -31,6 +31,14 @@ SHOT = [
 PATIENCE = 20
 
 
+def run_in_shell(tools, command, directory):
+    """Runs a command; a model writes it and reads what it prints."""
+    run = subprocess.run(command, shell=True, cwd=directory, capture_output=True, text=True)
+    tools.written += tokens(command)
+    tools.read += tokens(run.stdout + run.stderr)
+    return run.stdout + run.stderr
+
+
 class Agent:
     """What an agent says at the end: `done` is its claim, `report` its words."""
 
@@ -48,14 +56,6 @@ class Agent:
             assert told["retry"]["when"] == "with_changes" and steps, told
             arguments = steps[-1]
         raise AssertionError(told)
-
-    def shell(self, command, directory):
-        """Runs a command; a model writes it and reads what it prints."""
-        run = subprocess.run(command, shell=True, cwd=directory, capture_output=True, text=True)
-        assert run.returncode == 0, f"{command}: {run.stderr}"
-        self.tools.written += tokens(command)
-        self.tools.read += tokens(run.stdout)
-        return run.stdout
 
     def claim(self, canvas):
         """Says that the work is done only if the review allows it. Fixes what the review can fix."""
@@ -85,8 +85,10 @@ class Agent:
 
     def moodboard(self, canvas, directory, files):
         notes, _ = self.nodes(canvas, "text")
-        slots = self.tools.ok("asset_upload", canvas=canvas, files=[{"name": name} for name in files], place={"near": notes[0][0]})
-        stored = [uploaded(self.shell(command, directory)) for command in uploads_of(slots)]
+        slots = self.tools.ok(
+            "asset_upload", canvas=canvas, files=[{"name": name} for name in files], place={"near": notes[0][0]}
+        )
+        stored = [uploaded(run_in_shell(self.tools, command, directory)) for command in uploads_of(slots)]
         pictures, revision = [node for node, _ in stored], stored[-1][1]
         board = [
             {"type": "section.create", "clientId": "board", "title": "Moodboard", "nodeIds": pictures},
@@ -97,7 +99,9 @@ class Agent:
 
     def product_shots(self, canvas):
         sources, revision = self.nodes(canvas, "image")
-        made = self.tools.ok("action_run", canvas=canvas, revision=revision, inputs=[ref for ref, _ in sources], steps=SHOT, wait=50)
+        made = self.tools.ok(
+            "action_run", canvas=canvas, revision=revision, inputs=[ref for ref, _ in sources], steps=SHOT, wait=50
+        )
         works = self.finished(made)
         told = self.tools.ok("asset_download", canvas=canvas, items=[it["node"] for it in outputs_of({"runs": works})])
         self.delivered = links_of(told)
@@ -106,7 +110,9 @@ class Agent:
 
     def rename(self, canvas):
         notes, revision = self.nodes(canvas, "text")
-        operations = [{"type": "node.update", "nodeId": ref, "patch": {"title": f"final {at}"}} for at, (ref, _) in enumerate(notes)]
+        operations = [
+            {"type": "node.update", "nodeId": ref, "patch": {"title": f"final {at}"}} for at, (ref, _) in enumerate(notes)
+        ]
         for at in range(4):
             members = [ref for ref, _ in notes[at * 5 : at * 5 + 5]]
             operations.append({"type": "section.create", "title": f"Group {at + 1}", "nodeIds": members})
@@ -134,7 +140,11 @@ class Agent:
     def variations(self, canvas):
         [(product, _)], revision = self.nodes(canvas, "image")
         call = {
-            "canvas": canvas, "revision": revision, "mode": "variations", "model": "sketch", "count": 4,
+            "canvas": canvas,
+            "revision": revision,
+            "mode": "variations",
+            "model": "sketch",
+            "count": 4,
             "references": [{"handle": product, "role": "identity"}],
         }
         failed, made, _ = self.tools.call("image_generate", **call)
@@ -167,7 +177,14 @@ class Agent:
     def within_budget(self, canvas, wanted, enough):
         """As many as the credit allows. `enough` is what the user answers when told what is missing."""
         _, revision = self.nodes(canvas, "image")
-        call = {"canvas": canvas, "revision": revision, "mode": "generate", "model": "sketch", "prompt": "A harbor", "count": wanted}
+        call = {
+            "canvas": canvas,
+            "revision": revision,
+            "mode": "generate",
+            "model": "sketch",
+            "prompt": "A harbor",
+            "count": wanted,
+        }
         works = self.finished(self.follow("image_generate", **call))
         made = len(outputs_of({"runs": works}))
         review = self.tools.ok("canvas_review", canvas=canvas)
@@ -209,13 +226,23 @@ class Agent:
         """A poster and its teaser, while no worker for videos is there."""
         notes, revision = self.nodes(canvas, "text")
         poster = self.tools.ok(
-            "image_generate", canvas=canvas, revision=revision, mode="generate", model="sketch", prompt="A kite over the sea",
+            "image_generate",
+            canvas=canvas,
+            revision=revision,
+            mode="generate",
+            model="sketch",
+            prompt="A kite over the sea",
             place={"near": notes[0][0], "title": "Poster"},
         )
         [work] = self.finished(poster)
         teaser = self.tools.ok(
-            "video_generate", canvas=canvas, revision=revision_of(poster), model="animatic", prompt="The kite rises",
-            firstFrame=work["outputs"][0]["node"], place={"title": "Teaser"},
+            "video_generate",
+            canvas=canvas,
+            revision=revision_of(poster),
+            model="animatic",
+            prompt="The kite rises",
+            firstFrame=work["outputs"][0]["node"],
+            place={"title": "Teaser"},
         )
         told = teaser
         while not is_over(runs_of(told)[0]):
