@@ -208,7 +208,7 @@ class Agent:
         """From nothing: which canvas, what is under way, what is wrong with it."""
         status = self.tools.ok("status")
         runs = self.tools.ok("find", kind="run", limit=5)["items"]
-        canvas = runs[0]["canvas"]
+        canvas = next(it["canvas"] for it in runs if "canvas" in it)
         review = self.tools.ok("canvas_review", canvas=canvas)
         self.report = f"found: {sorted({it['code'] for it in review['findings']})}, {review['delivery']['reasons']}."
         # What somebody has canceled is not wanted any more.
