@@ -3,12 +3,14 @@
 import itertools
 import json
 import os
+import signal
 import socket
 import subprocess
 import time
 import urllib.request
+from pathlib import Path
 
-from client import Client
+from client import API, Client
 from mcp import Tools
 from images import png
 
@@ -36,14 +38,26 @@ class Account:
         self.owner = Client(SERVICE["baseUrl"], self.token("all"))
         self.tools = Tools(SERVICE["baseUrl"], self.token(scopes))
 
-    def token(self, scopes):
-        return admin("token", "create", "--account", self.uid, "--label", "agent", "--scopes", scopes)["token"]
+    def token(self, scopes, surface="api"):
+        label = ("--label", "agent", "--scopes", scopes, "--surface", surface)
+        return admin("token", "create", "--account", self.uid, *label)["token"]
+
+    def person(self):
+        """A client whose nodes are a person's."""
+        return Client(SERVICE["baseUrl"], self.token("all", "browser"))
 
     def spent(self):
         return self.credit - self.owner.get("/auth/status")["creditBalance"]
 
     def runs(self):
         return self.owner.get("/runs?limit=100")["runs"]
+
+    def content(self, asset):
+        """The bytes of an asset."""
+        request = urllib.request.Request(
+            f"{SERVICE['baseUrl']}{API}/assets/{asset}/content", headers={"Authorization": f"Bearer {self.owner.token}"}
+        )
+        return urllib.request.urlopen(request).read()
 
     def image(self, name, width=480, height=320, tone=40, canvas=None):
         """Stores an image and returns its asset."""
@@ -55,13 +69,55 @@ class Existing(Account):
     """The account that canvas-contract has furnished: with a connection to a simulated provider, whose work costs nothing."""
 
     def __init__(self):
+        self.uid = SERVICE["ownerUid"]
         self.owner = Client(SERVICE["baseUrl"], SERVICE["token"])
         self.tools = Tools(SERVICE["baseUrl"], SERVICE["token"])
         self.credit = self.owner.get("/auth/status")["creditBalance"]
 
 
+class Standstill:
+    """While it is open, the workers of the service with these names are stopped, as if they were gone: nobody takes up work."""
+
+    def __init__(self, *names):
+        self.names = names
+
+    def __enter__(self):
+        parent = os.environ["CANVAS_SERVICE_PID"]
+        self.pids = [
+            int(path.name)
+            for path in Path("/proc").glob("[0-9]*")
+            if (words := status_of(path)) and words[1] == parent and (path / "exe").readlink().name.split(" ")[0] in self.names
+        ]
+        assert len(self.pids) == len(self.names), f"{self.names} are not all there: {self.pids}"
+        self.send(signal.SIGSTOP)
+
+    def __exit__(self, *_):
+        self.send(signal.SIGCONT)
+
+    def send(self, number):
+        for pid in self.pids:
+            os.kill(pid, number)
+
+
+def status_of(path):
+    """State and parent of a process, and more."""
+    try:
+        return (path / "stat").read_text().rsplit(") ", 1)[1].split()
+    except OSError:
+        return None
+
+
+def expire(job):
+    """Lets the retention of a job's record be over."""
+    environ = json.loads(SERVICE["environment"])
+    past = "now() - interval '1 second'"
+    end = f"UPDATE jobs SET retain_until = {past}, finalized_at = coalesce(finalized_at, {past}) WHERE id = '{job}'"
+    subprocess.run([f"{os.environ['TEST_POSTGRES_BIN']}/psql", environ["CANVAS_DATABASE_URL"], "-q", "-c", end], check=True)
+
+
 def another_gateway():
     """A new process of the gateway on the same state: its address, and the process."""
+
     def free():
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))
@@ -69,7 +125,9 @@ def another_gateway():
 
     port, probes = free(), free()
     listen = {"CANVAS_LISTEN": f"127.0.0.1:{port}", "CANVAS_ADMIN_LISTEN": f"127.0.0.1:{probes}"}
-    process = subprocess.Popen([GATEWAY, "serve"], env=environment(**listen), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [GATEWAY, "serve"], env=environment(**listen), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
@@ -87,15 +145,11 @@ def turned_jpeg(account, canvas, node):
         "action_run",
         canvas=canvas,
         revision=account.owner.get(f"/canvases/{canvas}/changes?since=none")["revision"],
+        action="rotate",
         inputs=[node],
-        steps=[{"action": "rotate", "params": {"degrees": 0, "format": "jpeg"}}],
+        params={"degrees": 0, "format": "jpeg"},
     )
-    request = urllib.request.Request(
-        f"{SERVICE['baseUrl']}/api/canvas-agent/v1/assets/{told['runs'][0]['outputs'][0]['asset']}/content",
-        headers={"Authorization": f"Bearer {account.owner.token}"},
-    )
-    jpeg = urllib.request.urlopen(request).read()
+    jpeg = account.content(told["outputs"][0]["asset"])
     tiff = b"MM\0*\0\0\0\x08" + b"\0\x01" + b"\x01\x12\0\x03\0\0\0\x01\0\x06\0\0" + b"\0\0\0\0"
     exif = b"Exif\0\0" + tiff
     return jpeg[:2] + b"\xff\xe1" + (len(exif) + 2).to_bytes(2, "big") + exif + jpeg[2:]
-

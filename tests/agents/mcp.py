@@ -17,6 +17,8 @@ class Tools:
     def __init__(self, base_url, token, version=VERSION):
         self.host, self.token, self.version = urllib.parse.urlsplit(base_url).netloc, token, version
         self.ids, self.calls, self.written, self.read = itertools.count(1), 0, 0, 0
+        # Tokens of the list of tools, which hosts show a model once.
+        self.listed = 0
         self.transcript = []
         # Is called before each call of a tool, with its name: what happens meanwhile.
         self.meanwhile = None
@@ -68,7 +70,7 @@ class Tools:
 
     def list(self):
         result = self.request("tools/list", {})
-        self.read += tokens(json.dumps(result["tools"], separators=(",", ":")))
+        self.listed = tokens(json.dumps(result["tools"], separators=(",", ":")))
         return result["tools"]
 
     def call(self, tool, /, **arguments):

@@ -1,9 +1,12 @@
-"""A model as the agent of the ten tasks, by the protocol of OpenAI's chat completions, which most servers of models speak."""
+"""A model as the agent of the twelve tasks, by the protocol of OpenAI's chat completions, which most servers of models speak."""
 
 import json
 import os
 import re
 import urllib.request
+
+from answers import links_of
+from scripted import run_in_shell
 
 CALLS_MAX = 40
 # What a model is told of a text; the rest is left to the tools.
@@ -12,20 +15,47 @@ ENDING = (
     ' {"done": whether all of the task is done, "canvas": the handle of the canvas, "report": what you have done, what is missing and why}.'
 )
 GOALS = {
-    "moodboard": "On the canvas {0}, put the six images whose names begin with mood into one Section, as a moodboard.",
-    "product_shots": "Make a JPEG of 1080 x 1350 pixels of each of the three images on the canvas {0}, connected to its source.",
-    "rename": "On the canvas {0}, rename the 20 notes note 0 to note 19 to final 0 to final 19, and group the first ten and the last ten in "
-    "a Section each. Others work there as well: what they change meanwhile stays.",
-    "hero": "On the canvas {0}, put an empty image node named Hero between the two images. Nothing may overlap, and nothing else may move.",
+    "moodboard": (
+        "On the canvas {0}, put the files {2} into one Section, as a moodboard: whole, in columns that end level. They "
+        "lie in the folder in which your shell runs."
+    ),
+    "product_shots": (
+        "Make a JPEG of 1080 x 1350 pixels with the text 'Back to the harbor' of each of the three images on the canvas "
+        "{0}, connected to its source, and report a link to each file."
+    ),
+    "rename": (
+        "On the canvas {0}, rename the 20 notes note 0 to note 19 to final 0 to final 19, and group each five in a "
+        "Section, in their order. Others work there as well: what they change meanwhile stays."
+    ),
+    "hero": (
+        "On the canvas {0}, put an empty image node named Hero, which is to stay empty, between the two images. Nothing "
+        "may overlap, and nothing else may move."
+    ),
     "variations": "On the canvas {0}, make 4 variations of the product with the model sketch, keeping its identity, in one go.",
-    "partial": "On the canvas {0}, run {1} with the inputs {2}. Report the keys of the outputs that are kept, then a semicolon, then those "
-    "that are refused, then 'charged' and the credits. Do not spend more without a person.",
-    "recipe": "On the canvas {0}, run {1} with what is on the canvas. Report the text that it makes, word for word.",
-    "within_budget": "On the canvas {0}, generate {1} images of a harbor with the model sketch, as far as the credit goes, in at most two "
-    "starts. Report how many are missing, as in '1 are missing'.",
-    "summarize": "Summarize the notes on the canvas {0} with their titles, and report which scope a token would need to change it.",
-    "hand_over": "You take over unfinished work. Find the run that is or was under way, see it to its end, and bring its canvas into order.",
+    "recipe": (
+        "On the canvas {0}, run {1} with what is on the canvas and the topic 'A quiet harbor'. Report the keys of the "
+        "outputs that are kept, then a semicolon, then those that are refused, then 'charged' and the credits. Do not "
+        "spend more without a person."
+    ),
+    "within_budget": (
+        "On the canvas {0}, generate {1} images of a harbor with the model sketch, as far as the credit goes, in one "
+        "start that says how many are wanted. Report how many are missing, as in '1 are missing'."
+    ),
+    "summarize": (
+        "Summarize the notes on the canvas {0} with their titles, and report which scope a token would need to change it."
+    ),
+    "hand_over": (
+        "You take over unfinished work. Find what is or was under way, see it to its end, and bring its canvas into "
+        "order: what was canceled is given up, empty nodes go. Report the codes of the findings, and what was canceled."
+    ),
+    "poster": (
+        "On the canvas {0}, make an image of a kite over the sea with the model sketch, beside the brief, and a teaser "
+        "from it with the model animatic. While it waits, report why."
+    ),
+    "origin": "Report where the picture {0} comes from (prompt, model, images that it was made from), and where it is used.",
 }
+# What the user says when a model has told what is missing.
+ENOUGH = "{0} will do: give up the rest, and tell what was given up. The canvas is {1}."
 
 
 class Model:
@@ -34,7 +64,10 @@ class Model:
     def __init__(self, url, name, tools):
         self.url, self.name, self.tools, self.done, self.report = url.rstrip("/"), name, tools, None, ""
         self.functions = [
-            {"type": "function", "function": {"name": it["name"], "description": it["description"], "parameters": it["inputSchema"]}}
+            {
+                "type": "function",
+                "function": {"name": it["name"], "description": it["description"], "parameters": it["inputSchema"]},
+            }
             for it in tools.list()
         ]
 
@@ -42,6 +75,29 @@ class Model:
         if task not in GOALS:
             raise AttributeError(task)
         return lambda *named: self.work(GOALS[task].format(*named))
+
+    def moodboard(self, canvas, directory, files):
+        shell = {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}
+        self.functions.append(
+            {"type": "function", "function": {"name": "shell", "description": "Runs a command", "parameters": shell}}
+        )
+        self.directory = directory
+        return self.work(GOALS["moodboard"].format(canvas, directory, ", ".join(files)))
+
+    def within_budget(self, canvas, wanted, enough):
+        self.work(GOALS["within_budget"].format(canvas, wanted))
+        if enough(self):
+            report = self.report
+            self.work(ENOUGH.format(wanted - 2, canvas))
+            self.report = f"{report} {self.report}"
+
+    def product_shots(self, canvas):
+        self.work(GOALS["product_shots"].format(canvas))
+        self.delivered = links_of(self.report)
+
+    def origin(self, asset):
+        self.work(GOALS["origin"].format(asset))
+        return json.loads(self.tools.transcript[-1][3])
 
     def work(self, goal):
         messages = [{"role": "user", "content": f"{goal}\n\n{ENDING}"}]
@@ -60,6 +116,8 @@ class Model:
             arguments = json.loads(function["arguments"] or "{}")
         except ValueError as error:
             return f"the arguments are no JSON: {error}"
+        if function["name"] == "shell":
+            return run_in_shell(self.tools, arguments["command"], self.directory)
         _, told, _ = self.tools.call(function["name"], **arguments)
         return told if isinstance(told, str) else json.dumps(told)
 

@@ -12,11 +12,14 @@ use_test_services() {
 }
 
 # start_service LOG [PROFILE]: starts canvas-contract (tests/src/bin/canvas-contract.rs), which logs to LOG. It runs until this script closes
-# its standard input or ends. The builds are debug builds, or those of PROFILE.
+# its standard input or ends. The builds are debug builds, or those of PROFILE, or the binaries in the directory BIN.
 start_service() {
     local binary profile=${2:-debug}
-    cargo build --locked --quiet --workspace --bins --profile "${profile/#debug/dev}"
-    binary=$(target_directory)/$profile/canvas-contract
+    if [[ -z ${BIN:-} ]]; then
+        cargo build --locked --quiet --workspace --bins --profile "${profile/#debug/dev}"
+        BIN=$(target_directory)/$profile
+    fi
+    binary=$BIN/canvas-contract
     mkdir -p "${1%/*}"
     # Set before the coprocess starts, which reads it.
     SERVICE_LOG=$1
@@ -29,3 +32,8 @@ start_service() {
 
 # service_setting NAME: prints a member of the output of canvas-contract, for example token.
 service_setting() { python3 -c 'import json, sys; print(json.loads(sys.argv[1])[sys.argv[2]])' "$SERVICE_SETTING" "$1"; }
+
+# export_service: tells the programs of tests/agents of the service.
+export_service() {
+    export CANVAS_SERVICE=$SERVICE_SETTING CANVAS_SERVICE_PID=$SERVICE_PID CANVAS_GATEWAY=$BIN/canvas-gateway
+}

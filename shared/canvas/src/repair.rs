@@ -6,7 +6,7 @@
 //! **Mechanism.** The findings are judged and answered in at most [`ROUNDS`] rounds. Each operation is applied to a copy of the graph
 //! and taken back if it leaves an error, so that the batch of those that stay leaves none.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use domain::graph::{Node, Position};
 use domain::id::NodeId;
@@ -79,20 +79,21 @@ struct Repair {
 }
 
 impl Repair {
-    /// Sizes the Sections of agents whose members are too near to an edge or outside. An agent's member of a user's Section goes to a
-    /// free place in it.
+    /// Sizes the Sections of agents whose members are too near to an edge or outside. An agent's member of a user's Section, and of a
+    /// Section that cannot be sized so without covering another, goes to a free place in it.
     fn fit_sections(&mut self, held: &[Finding]) {
-        let mut fitted = HashSet::new();
+        let mut fitted: HashMap<usize, bool> = HashMap::new();
         for finding in held {
             let Some((member, section)) = self.pair_of(finding) else { continue };
             if !self.is_member(member, section) {
                 continue;
             }
-            let (is_agents, of_agent) = (self.node(section).agent_owned, self.node(member).agent_owned);
-            if is_agents && fitted.insert(section) {
-                let fit = self.fit(section);
-                self.attempt(vec![fit], [section]);
-            } else if !is_agents && of_agent {
+            let is_fitted = self.node(section).agent_owned
+                && *fitted.entry(section).or_insert_with(|| {
+                    let fit = self.fit(section);
+                    self.attempt(vec![fit], [section])
+                });
+            if !is_fitted && self.node(member).agent_owned {
                 let block = self.block(member);
                 let at = self.node(member).position;
                 if let Some(position) = self.graph.place_apart(&block, at, Some(section)) {
@@ -185,19 +186,20 @@ impl Repair {
         }
     }
 
-    /// Applies operations that change these nodes alone, unless that leaves an error.
-    fn attempt(&mut self, operations: Vec<Operation>, slots: impl IntoIterator<Item = usize>) {
+    /// Applies operations that change these nodes alone, unless that leaves an error or changes nothing. Returns whether they are applied.
+    fn attempt(&mut self, operations: Vec<Operation>, slots: impl IntoIterator<Item = usize>) -> bool {
         if self.operations.len() + operations.len() > OPERATIONS_MAX {
-            return;
+            return false;
         }
         let before: Vec<Node> = slots.into_iter().filter_map(|slot| self.graph.nodes.get(slot).cloned()).collect();
-        let Ok(batch) = Batch::new(operations.clone()) else { return };
-        let Ok(applied) = apply(&mut self.graph, &batch, OPTIONS) else { return };
+        let Ok(batch) = Batch::new(operations.clone()) else { return false };
+        let Ok(applied) = apply(&mut self.graph, &batch, OPTIONS) else { return false };
         if applied.touched.placed.is_empty() || findings::has_error(&mut self.graph, &applied.touched) {
             self.graph.replace(before);
-        } else {
-            self.operations.extend(operations);
+            return false;
         }
+        self.operations.extend(operations);
+        true
     }
 
     fn moved(&self, slot: usize, position: Position) -> Operation {
@@ -257,5 +259,26 @@ impl Repair {
         let positions = block.slots.iter().map(|slot| self.node(*slot).position);
         let least = |a: Position, b: Position| Position { x: a.x.min(b.x), y: a.y.min(b.y) };
         positions.reduce(least).expect("a block has a node")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{agents, at, graph, member, section, sticky};
+
+    #[test]
+    fn members_on_both_sides_of_another_section_go_into_their_own() {
+        let large = |id: &str, x: f64| agents(at(Node { width: 700.0, height: 600.0, ..section(id) }, x, 0.0));
+        let outside = |id: &str, x: f64, y: f64| agents(at(member(sticky(id), "a"), x, y));
+        let nodes =
+            vec![large("a", 2000.0), large("b", 1000.0), outside("left", 0.0, 0.0), outside("below", 1500.0, 800.0)];
+        let Repaired { operations, leaves, .. } = repair(graph(nodes, vec![]), &StoredAssets::new());
+        assert_eq!(leaves, []);
+        let moved = operations.iter().map(|operation| match operation {
+            Operation::NodeMove { node_id, .. } => node_id.as_str(),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(moved.collect::<Vec<_>>(), ["left", "below"]);
     }
 }

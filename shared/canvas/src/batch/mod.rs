@@ -95,8 +95,10 @@ impl Batch {
         if !self.steps.iter().any(sets_width) {
             return HashSet::new();
         }
-        let arranged = self.steps.iter().filter(|step| sets_width(step)).flat_map(|step| match step {
-            Step::Arrange { what: Arranged::Nodes(nodes), .. } => {
+        // Nodes of a new Section may be arranged by its `clientId`.
+        let may_arrange = |step: &Step| sets_width(step) || matches!(step, Step::CreateSection { .. });
+        let arranged = self.steps.iter().filter(|step| may_arrange(step)).flat_map(|step| match step {
+            Step::Arrange { what: Arranged::Nodes(nodes), .. } | Step::CreateSection { nodes, .. } => {
                 nodes.iter().filter_map(|node| graph.node(&node.id)).collect::<Vec<_>>()
             }
             Step::Arrange { what: Arranged::Section(section), .. } => graph.members(&section.id).collect(),

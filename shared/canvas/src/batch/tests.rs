@@ -1,9 +1,10 @@
 //! Rules that a batch is checked for without a graph.
 
+use domain::graph::Node;
 use serde_json::json;
 
 use super::*;
-use crate::fixture::{batch, fields, operations};
+use crate::fixture::{asset, batch, fields, graph, image, operations};
 
 fn refused(list: Value) -> Vec<String> {
     let violations = Batch::new(operations(list)).expect_err("violations");
@@ -231,6 +232,23 @@ fn an_asset_is_named_by_its_handle_and_shown_by_an_image() {
     let wrong =
         json!([create("text", "asset:a"), create("image", "a"), create("image", "node:a"), create("image", "")]);
     assert_eq!(refused(wrong), [0, 1, 2, 3].map(|at| format!("operations[{at}].node.asset")));
+}
+
+#[test]
+fn a_masonry_needs_the_images_of_a_section_that_its_batch_makes() {
+    let shown = |id: &str| Node { asset: Some(asset(id)), ..image(id) };
+    let graph = graph(vec![shown("a"), shown("b"), shown("c")], vec![]);
+    let made = |layout: &str| {
+        batch(json!([
+            {"type": "section.create", "clientId": "board", "title": "Board", "nodeIds": ["a", "b"]},
+            {"type": "layout.arrange", "sectionId": "board", "layout": layout},
+        ]))
+    };
+    let mut needed: Vec<_> =
+        made("masonry").sizing_images(&graph).into_iter().map(|asset| asset.id.as_str().to_owned()).collect();
+    needed.sort();
+    assert_eq!(needed, ["a", "b"]);
+    assert_eq!(made("grid").sizing_images(&graph).len(), 0);
 }
 
 #[test]
