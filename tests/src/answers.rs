@@ -13,6 +13,7 @@ use domain::element::{
 };
 use domain::import::{ImageImport, ProductImport};
 use domain::job::{ImageJob, JobDocument, RunList, StartQuote, VideoJob};
+use domain::lineage::AssetLineage;
 use domain::link::{DownloadLinks, UploadLinks};
 use domain::model::{ConnectionList, ModelPage, ModelRead};
 use domain::operation::OperationsAnswer;
@@ -44,6 +45,7 @@ macro_rules! types {
 types![
     ActionPage,
     ActionRead,
+    AssetLineage,
     AssetList,
     AssetRead,
     AuthStatus,

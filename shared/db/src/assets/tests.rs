@@ -1,6 +1,8 @@
 //! Lists, access and origins of assets against a real database.
 
+use domain::account::Surface;
 use domain::asset::OriginalReason;
+use domain::canvas::Actor;
 use domain::origin::{AiGenerated, OriginFrom};
 use testkit::TestDatabase;
 
@@ -16,6 +18,10 @@ fn account(uid: &str) -> AccountUid {
 
 fn handle(id: &str) -> AssetHandle {
     AssetHandle { owner: account("me"), id: AssetId::from_stored(id.into()) }
+}
+
+fn made_by(uid: &str) -> Made {
+    Made::uploaded(&Actor { owner_uid: account(uid), surface: Surface::Api, label: "L".into() })
 }
 
 /// A database with the accounts `me` and `you`, canvas 1 of `me`, and assets of `me` that all have the same timestamp.
@@ -51,6 +57,8 @@ async fn database(own: &[&str], in_canvas: &[&str]) -> TestDatabase {
             metadata_removed: Vec::new(),
             original: None,
             video: None,
+            made: made_by("me"),
+            parents: Vec::new(),
         };
         let stored = insert(&mut tx, &asset).await.expect("inserts");
         assert_eq!(get(&mut tx, &asset.handle).await.expect("reads"), Some(stored));
@@ -88,6 +96,8 @@ async fn what_was_removed_and_the_original_are_stored_with_an_asset() {
         metadata_removed: metadata_removed.to_vec(),
         original,
         video: None,
+        made: made_by("me"),
+        parents: Vec::new(),
     };
     let reason = OriginalReason::PrivateMetadata;
     let original = OriginalFile { blob_key: read.blob_key, mime_type: "image/jpeg".into(), bytes: 9, reason };
@@ -167,7 +177,7 @@ async fn of_named_assets_the_stored_ones_are_returned_with_their_origin_and_size
         [("own", review::Origin::Brought), ("placed", review::Origin::Brought), ("made", review::Origin::Job)];
     assert_eq!(
         origins(&mut conn, &named).await.expect("reads"),
-        expected.map(|(id, origin)| (handle(id), StoredAsset { origin, size: (1.0, 1.0) })).into()
+        expected.map(|(id, origin)| (handle(id), StoredAsset { origin, size: (1.0, 1.0), has_sources: None })).into()
     );
     assert!(origins(&mut conn, &HashSet::new()).await.expect("reads").is_empty());
 }
@@ -238,6 +248,8 @@ async fn store(
         original: None,
         video: None,
         origin: *origin,
+        made: made_by(owner),
+        parents: Vec::new(),
     };
     insert_all(conn, &made.iter().map(asset).collect::<Vec<_>>()).await.expect("inserts");
     for brought in brought {
@@ -412,6 +424,8 @@ async fn a_video_is_listed_on_request_and_its_poster_stands_for_it() {
         metadata_removed: Vec::new(),
         original: None,
         video: Some(video),
+        made: made_by("me"),
+        parents: Vec::new(),
     };
     let known = VideoDetails { duration_ms: Some(5200), has_audio: Some(true), poster };
     let videos = [new("known", known), new("unknown", VideoDetails::default())];

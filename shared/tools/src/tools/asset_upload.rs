@@ -169,7 +169,7 @@ async fn store(call: &Call, bytes: Bytes, name: Option<&str>, target: &Target, f
     if let Some(name) = name {
         request = request.header(FILE_NAME, &utf8_percent_encode(name, NON_ALPHANUMERIC).to_string());
     }
-    let AssetRead { asset, replayed } = request.body(media_type, bytes).await?.value()?;
+    let AssetRead { asset, replayed, .. } = request.body(media_type, bytes).await?.value()?;
     let revision = match (canvas, &asset.node) {
         (Some(canvas), Some(_)) => {
             let changes = call.client.get_canvas_changes(canvas).query("since", "none").await;
