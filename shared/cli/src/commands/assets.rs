@@ -104,7 +104,12 @@ fn described(AssetRead { asset: it, made, inputs, used_in, more, hidden, .. }: A
         format!("input: {}{role} {name}", input.handle)
     }));
     lines.extend(used_in.into_iter().flatten().map(|place| {
-        format!("shown: {} {} {}", place.canvas, place.short.map_or(place.node, |short| short.to_string()), text(place.title))
+        format!(
+            "shown: {} {} {}",
+            place.canvas,
+            place.short.map_or(place.node, |short| short.to_string()),
+            text(place.title)
+        )
     }));
     if more == Some(true) {
         lines.push("shown: more".to_owned());

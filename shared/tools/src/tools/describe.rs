@@ -32,9 +32,8 @@ pub struct Output {
 impl Tool for Describe {
     const NAME: &'static str = "describe";
     const TITLE: &'static str = "Describe";
-    const ABOUT: &'static str =
-        "All facts of one handle: ports of a Recipe, parameters of an Action or model, an Element, a run; of an asset, or what a node \
-         shows: prompt, model, inputs, where it is used.";
+    const ABOUT: &'static str = "All facts of one handle: ports of a Recipe, parameters of an Action or model, an Element, a run; of an \
+                                 asset, or of what a node shows: prompt, model, inputs, where it is used.";
     const HINTS: Hints = Hints::READ;
     const SCOPES: &'static [Scope] = &[];
     type Arguments = Arguments;
@@ -42,10 +41,10 @@ impl Tool for Describe {
 
     async fn run(call: &Call, Arguments { handle, canvas }: Arguments) -> Result<Answer<Output>> {
         let client = &call.client;
-        let shown = match (canvas, handle.split_once(' ')) {
-            (Some(canvas), _) => Some((canvas.handle(), handle.as_str())),
-            (None, Some((canvas, node))) => Some((CanvasName::from(canvas).handle(), node)),
-            (None, None) => None,
+        let is_node = !handle.contains(':') || handle.starts_with("node:");
+        let shown = match (handle.split_once(' '), canvas) {
+            (Some((canvas, node)), _) => Some((CanvasName::from(canvas).handle(), node)),
+            (None, canvas) => canvas.filter(|_| is_node).map(|canvas| (canvas.handle(), handle.as_str())),
         };
         if let Some((canvas, node)) = shown {
             let node = client.get_node(&canvas, node).await?.value()?.node;
@@ -66,7 +65,10 @@ impl Tool for Describe {
             },
             "run" | "job" => client.read_work(&handle).await?.json(),
             "canvas" | "node" => {
-                let failure = Failure::argument("handle", "canvases are read with canvas_read; a node is described with its canvas");
+                let failure = Failure::argument(
+                    "handle",
+                    "canvases are read with canvas_read; a node is described with its canvas",
+                );
                 // Only the caller knows the canvas of a node.
                 return Err(match kind {
                     "canvas" => failure.then(Next::new("canvas_read", json!({"canvas": handle}), "the canvas")),
@@ -76,7 +78,7 @@ impl Tool for Describe {
             _ => {
                 return Err(Failure::argument(
                     "handle",
-                    "must begin with recipe:, action:, model:, element:, asset:, run: or job:, or be a node and sent with canvas",
+                    "must begin with recipe:, action:, model:, element:, asset:, run: or job:, or name a node, with its canvas",
                 ));
             }
         };
