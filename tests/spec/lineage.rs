@@ -273,15 +273,13 @@ async fn twenty_places_are_listed_and_more_are_announced() {
     let canvas = text(&user.make_canvas().await, "/handle").to_owned();
     let photo = user.upload("image/png", images::png(64, 48)).await;
     let photo = text(&photo, "/handle").to_owned();
-    let mut last = String::new();
     for count in 1..=21 {
-        last = shown(&user, &canvas, &photo, &format!("Copy {count}")).await;
+        let last = shown(&user, &canvas, &photo, &format!("Copy {count}")).await;
         let read = user.get(&format!("/assets/{photo}?include=usedIn")).await.ok();
         assert_eq!(read["usedIn"].as_array().map(Vec::len), Some(count.min(20)));
         assert_eq!((&read["more"], &read["usedIn"][0]["ref"]), (&json!(count > 20), &json!(last)));
         assert_eq!((&read["hidden"], read.get("inputs")), (&json!({"usedIn": 0}), None));
     }
-    assert!(!last.is_empty());
 }
 
 #[tokio::test]
