@@ -19,7 +19,7 @@ use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, JobId, NodeId};
 use domain::idempotency::StoredOutcome;
 use domain::job::{JobKind, JobStatus, Preview, Request, StoredVideo, VideoRequest};
 use domain::limits::RENDITION_EAGER;
-use domain::lineage::Made;
+use domain::lineage;
 use domain::message::ReadyTasks;
 use domain::metadata::Provenance;
 use domain::origin::Origin;
@@ -193,7 +193,7 @@ impl KeepVideo<'_> {
                 has_audio: facts.has_audio,
                 poster: poster.map(|Preview { blob_key, mime_type, .. }| Poster { blob_key, mime_type }),
             }),
-            made: Made::new(&request.provenance(self.job, facts), by, request.model.credit_cost),
+            made: lineage::Made::new(&request.provenance(self.job, facts), by, request.model.credit_cost),
             parents: request.parents(),
         };
         db::assets::insert_all(conn, std::slice::from_ref(&asset)).await?;

@@ -12,7 +12,7 @@ use domain::graph::Node;
 use domain::id::{AccountUid, AssetHandle, JobId};
 use domain::job::{JobStatus, PlacedVideo, Placement};
 use domain::limits::RENDITION_EAGER;
-use domain::lineage::Made;
+use domain::lineage;
 use domain::message::ReadyTasks;
 use domain::origin::Origin;
 use domain::review::DetachedOutput;
@@ -60,7 +60,7 @@ pub(super) async fn store(
             metadata_removed: placement.metadata_removed.clone(),
             original: None,
             video,
-            made: Made::new(&placement.provenance, &job.actor, credit_cost),
+            made: lineage::Made::new(&placement.provenance, &job.actor, credit_cost),
             parents: job.request.parents(),
         };
         // Of a video, its poster has renditions.

@@ -91,7 +91,7 @@ fn described(AssetRead { asset: it, made, inputs, used_in, more, hidden, .. }: A
     lines.extend(made.map(|made| {
         let model = made.model.map(|model| format!(" model {}", text(model)));
         let action = made.action_id.map(|action| format!(" {}", text(action)));
-        let of_run = made.run.map(|run| format!(" {run}"));
+        let of_run = made.run.map(|run| format!(" {}", text(run.as_str())));
         let prompt = made.prompt.map(|prompt| format!(" prompt \"{}\"", text(prompt)));
         let source = made.source_url.map(|url| format!(" from {}", text(url)));
         let by = made.by.map(|by| format!(" by {}", text(by.label)));
