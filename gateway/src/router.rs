@@ -56,6 +56,7 @@ pub fn documented() -> (Router<App>, Value) {
         .routes(routes!(assets::preview::preview))
         .routes(routes!(assets::preview::video))
         .routes(routes!(assets::read::read))
+        .routes(routes!(assets::lineage::lineage))
         .routes(routes!(assets::content::content))
         .routes(routes!(imports::product::import))
         .routes(routes!(imports::image::import))

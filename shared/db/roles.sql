@@ -25,6 +25,7 @@ DECLARE
         ['accounts (uid, enabled, preview_epoch)', '',      'r',          'r',          ''],
         ['accounts (credit_balance)',              '',      'rw',         'rw',         ''],
         ['admit_storage',                          'X',     'X',          'X',          ''],
+        ['asset_parents',                          'ar',    'ar',         'ar',         ''],
         ['assets',                                 'arwd',  'arw',        'ar',         ''],
         ['blob_walk',                              '',      'rw',         '',           ''],
         ['blobs',                                  'arw',   'arwd',       'arw',        ''],

@@ -33,6 +33,7 @@ mod images;
 mod imports;
 mod invalid;
 mod jobs;
+mod lineage;
 mod links;
 mod metadata;
 mod models;

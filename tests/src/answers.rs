@@ -13,6 +13,7 @@ use domain::element::{
 };
 use domain::import::{ImageImport, ProductImport};
 use domain::job::{ActionRuns, ImageJob, JobDocument, RunList, StartQuote, VideoJob};
+use domain::lineage::AssetLineage;
 use domain::link::{DownloadLinks, UploadLinks};
 use domain::model::{ConnectionList, ModelPage, ModelRead};
 use domain::operation::OperationsAnswer;
@@ -45,6 +46,7 @@ types![
     ActionPage,
     ActionRead,
     ActionRuns,
+    AssetLineage,
     AssetList,
     AssetRead,
     AuthStatus,

@@ -19,6 +19,7 @@ use domain::canvas::{AccessRole, Actor, CanvasRecord};
 use domain::graph::{GraphWrites, Node, NodeType, Position};
 use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, CanvasId, JobId, NodeId};
 use domain::job::{ActionRequest, ActionStep, Input, JobOperation, JobStatus, Record, Request};
+use domain::lineage::Made;
 use domain::message::Queue;
 use image_worker::jobs::Tasks;
 use image_worker::sweep::Sweeper;
@@ -285,6 +286,8 @@ impl Harness {
             metadata_removed: Vec::new(),
             original: None,
             video: None,
+            made: Made::uploaded(&Actor { owner_uid: self.me.clone(), surface: Surface::Api, label: String::new() }),
+            parents: Vec::new(),
         };
         db::assets::insert(&mut conn, &asset).await.expect("inserts");
         handle

@@ -1,6 +1,6 @@
 //! Changes of a canvas's graph: batches of operations, and the steps that all graph writes share.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use ::canvas::graph::{AssetImage, Sources};
@@ -302,8 +302,28 @@ fn known_size((width, height): (i32, i32)) -> Option<(f64, f64)> {
 
 /// The stored ones among the assets that findings and reviews of a graph depend on.
 pub async fn stored_assets(conn: &mut PgConnection, graph: &Graph) -> Result<StoredAssets> {
-    let named = ::canvas::review::named_assets(graph).collect();
-    Ok(db::assets::origins(conn, &named).await?)
+    Ok(stored_assets_of(conn, graph.nodes()).await?)
+}
+
+/// [`stored_assets`] of a graph with these nodes: one statement, and another one if images were made from images.
+async fn stored_assets_of<'a>(
+    conn: &mut PgConnection,
+    nodes: impl Iterator<Item = &'a Node>,
+) -> db::Result<StoredAssets> {
+    let (mut named, mut outputs) = (HashSet::new(), HashSet::new());
+    for node in nodes {
+        named.extend(node.named_assets());
+        if node.is_made() && node.sources().next().is_some() {
+            outputs.extend(node.asset.clone());
+        }
+    }
+    let mut assets = db::assets::origins(conn, &named).await?;
+    for (output, has_all) in db::assets::lineage::has_sources(conn, &outputs).await? {
+        if let Some(asset) = assets.get_mut(&output) {
+            asset.has_sources = Some(has_all);
+        }
+    }
+    Ok(assets)
 }
 
 /// The activity entry of a write, without the nodes that changed.
@@ -394,8 +414,7 @@ pub async fn review(
 ) -> db::Result<CompletionReview> {
     let (nodes, connections) = db::canvases::skeleton(conn, canvas_key).await?;
     let detached = detached(&nodes);
-    let named = nodes.iter().flat_map(Node::named_assets).collect();
-    let assets = db::assets::origins(conn, &named).await?;
+    let assets = stored_assets_of(conn, nodes.iter()).await?;
     Ok(::canvas::review::review_of_end(nodes, connections, &assets, &detached))
 }
 
@@ -403,8 +422,8 @@ pub async fn review(
 ///
 /// They are computed inside the transaction, after the canvases are written, so that they describe exactly the revisions that the work
 /// made. The end of a job on a large canvas has it [prepared](crate::job::Reviews) before. They cost one read of the light columns of
-/// the graphs ([`skeletons`](db::canvases::skeletons)), one statement that asks which of the assets named there are stored, and the
-/// reviews themselves, O(n log n).
+/// the graphs ([`skeletons`](db::canvases::skeletons)), a statement or two that ask which of the assets named there, and of those
+/// that outputs were made from, are stored, and the reviews themselves, O(n log n).
 pub async fn reviews(
     conn: &mut PgConnection,
     canvases: &[(i64, Vec<DetachedOutput>)],
@@ -414,8 +433,7 @@ pub async fn reviews(
     }
     let keys: Vec<i64> = canvases.iter().map(|(key, _)| *key).collect();
     let mut skeletons = db::canvases::skeletons(conn, &keys).await?;
-    let named = skeletons.values().flat_map(|(nodes, _)| nodes).flat_map(Node::named_assets).collect();
-    let assets = db::assets::origins(conn, &named).await?;
+    let assets = stored_assets_of(conn, skeletons.values().flat_map(|(nodes, _)| nodes)).await?;
     let review = |(key, detached): &(i64, Vec<DetachedOutput>)| {
         let (nodes, connections) = skeletons.remove(key).unwrap_or_default();
         ::canvas::review::review_of_end(nodes, connections, &assets, detached)

@@ -19,6 +19,7 @@ use domain::graph::{GraphWrites, Node, NodeType};
 use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, NodeId};
 use domain::idempotency::StoredOutcome;
 use domain::limits::{CANVAS_BYTES_MAX, CANVAS_NODES_MAX, POSTER_SIDE, TITLE_MAX};
+use domain::lineage::Made;
 use domain::link::{Cell, Filled};
 use domain::message::ReadyTasks;
 use domain::metadata::{Provenance, ProvenanceKind, ServerMetadata};
@@ -181,6 +182,8 @@ impl Command for UploadAsset<'_> {
             metadata_removed: metadata_removed.clone(),
             original,
             video,
+            made: Made::uploaded(&self.caller.actor()),
+            parents: Vec::new(),
         };
         let record = db::assets::insert(conn, &asset).await?;
         let revision = match (&canvas, node) {

@@ -10,6 +10,7 @@ pub use domain::element::{
 };
 pub use domain::import::{ImageImport, ProductImport};
 pub use domain::job::{ActionRuns, ImageJob, JobDocument, RunList, StartQuote, VideoJob};
+pub use domain::lineage::AssetLineage;
 pub use domain::link::{DownloadLinks, UploadLinks};
 pub use domain::model::{ConnectionList, ModelPage, ModelRead};
 pub use domain::operation::OperationsAnswer;

@@ -46,10 +46,12 @@ operations! {
     get_asset_preview, "getAssetPreview", GET "/assets/preview" => File;
     /// A video by its token. Query: `token`.
     get_asset_video, "getAssetVideo", GET "/assets/video" => File;
-    /// An asset.
+    /// An asset. Query: `include`.
     get_asset, "getAsset", GET "/assets/{assetId}", asset => AssetRead;
     /// The bytes of an asset. Query: `w` for a rendition.
     get_asset_content, "getAssetContent", GET "/assets/{assetId}/content", asset => File;
+    /// What an asset was made from, and what was made from it. Query: `direction`, `depth`, `limit`.
+    get_asset_lineage, "getAssetLineage", GET "/assets/{assetId}/lineage", asset => AssetLineage;
     /// The account and the scopes of the token.
     get_auth_status, "getAuthStatus", GET "/auth/status" => AuthStatus;
     /// Campaigns (deprecated).

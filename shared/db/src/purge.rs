@@ -177,8 +177,8 @@ pub async fn lock_asset(conn: &mut PgConnection, handle: &AssetHandle) -> Result
     Ok(())
 }
 
-/// Removes the labels of an account from the activity of all canvases, which its own are not among any more. Returns the canvases that
-/// recorded some, and locks them. The account must be disabled, so that it does nothing more.
+/// Removes the labels of an account from the activity of all canvases, which its own are not among any more, and from what it made of
+/// the assets of others. Returns the canvases that recorded some activity, and locks them. The account must be disabled, so that it does nothing more.
 #[instrument(skip_all, name = "db.purge.forget_actor")]
 pub async fn forget_actor(conn: &mut PgConnection, account: &AccountUid) -> Result<Vec<Showing>> {
     let uid = account.as_str();
@@ -197,7 +197,14 @@ pub async fn forget_actor(conn: &mut PgConnection, account: &AccountUid) -> Resu
            ) SELECT DISTINCT canvas_key AS "key!" FROM forgotten ORDER BY 1"#,
         uid
     )
-    .fetch_all(conn)
+    .fetch_all(&mut *conn)
+    .await?;
+    sqlx::query!(
+        r#"UPDATE assets SET made = jsonb_set(made, '{by,label}', '"deleted account"')
+           WHERE made #>> '{by,ownerUid}' = $1 AND owner_uid <> $1"#,
+        uid
+    )
+    .execute(conn)
     .await?;
     Ok(keys.into_iter().map(|key| (key, Vec::new())).collect())
 }

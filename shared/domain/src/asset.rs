@@ -8,7 +8,8 @@ use crate::Timestamp;
 use crate::graph::named;
 use crate::id::{AccountUid, AssetHandle, AssetId, NodeHandle, NodeId};
 use crate::known::{self, Name};
-use crate::limits::RENDITION_EAGER;
+use crate::limits::{FILE_NAME_MAX, RENDITION_EAGER};
+use crate::lineage::{AssetInput, AssetPlace, HiddenOrigins, Made};
 use crate::origin::{AiGenerated, DigitalSourceType, Origin, OriginFrom};
 use crate::page::Page;
 
@@ -317,13 +318,32 @@ pub struct Asset {
 }
 
 /// One asset.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct AssetRead {
     /// The asset, with a new preview URL.
     pub asset: Asset,
+    /// How it came to be. In answers to reads; absent if an earlier release stored the asset.
+    pub made: Option<Made>,
+    /// What it was made from, in order. With `include=inputs`.
+    pub inputs: Option<Vec<AssetInput>>,
+    /// The nodes that show it and that the caller can read, newest first. With `include=usedIn`.
+    #[schema(max_items = 20)]
+    pub used_in: Option<Vec<AssetPlace>>,
+    /// `true` if more nodes show it than `usedIn` lists. With `include=usedIn`.
+    pub more: Option<bool>,
+    /// Numbers of the inputs and nodes that the caller cannot read. With `include`.
+    pub hidden: Option<HiddenOrigins>,
     /// `true` if the response repeats that of an earlier, equal upload.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub replayed: Option<bool>,
+}
+
+impl AssetRead {
+    /// An answer with the asset alone. `replayed`: that of an earlier, equal request.
+    pub fn new(asset: Asset, replayed: Option<bool>) -> Self {
+        Self { asset, made: None, inputs: None, used_in: None, more: None, hidden: None, replayed }
+    }
 }
 
 /// A page of assets, most recently updated first.
@@ -383,6 +403,24 @@ impl AssetRecord {
     }
 }
 
+/// Words of a prompt in a file name, at most.
+const NAME_WORDS: usize = 6;
+
+/// The file name of the output of this number: the first words of its prompt, or `fallback` if there are none. Within the limit of
+/// file names.
+pub fn made_name(prompt: &str, fallback: &str, number: usize, extension: &str) -> String {
+    let is_apart = |letter: char| !letter.is_alphanumeric() && !is_apostrophe(letter);
+    let words = prompt.split(is_apart).map(|word| word.replace(is_apostrophe, "").to_lowercase());
+    let words: Vec<String> = words.filter(|word| !word.is_empty()).take(NAME_WORDS).collect();
+    let stem = if words.is_empty() { fallback.to_owned() } else { words.join("-") };
+    let end = format!("-{number}.{extension}");
+    stem.chars().take(FILE_NAME_MAX - end.len()).collect::<String>() + &end
+}
+
+fn is_apostrophe(letter: char) -> bool {
+    matches!(letter, '\'' | '’')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -410,6 +448,24 @@ mod tests {
         ] {
             assert_eq!(thumbnail_width(width, height), Some(chosen), "{width} × {height}");
         }
+    }
+
+    #[test]
+    fn an_output_is_named_after_the_first_six_words_of_its_prompt() {
+        for (prompt, name) in [
+            ("Slate jacket on concrete", "slate-jacket-on-concrete-1.png"),
+            ("a fox's den, at dawn: misty — and quiet", "a-foxs-den-at-dawn-misty-1.png"),
+            ("one two three four five six", "one-two-three-four-five-six-1.png"),
+            ("one two three four five six seven", "one-two-three-four-five-six-1.png"),
+            ("../../etc/passwd\n", "etc-passwd-1.png"),
+            ("Ein Käfer 4K", "ein-käfer-4k-1.png"),
+            ("’ — …", "generate-1.png"),
+            ("", "generate-1.png"),
+        ] {
+            assert_eq!(made_name(prompt, "generate", 1, "png"), name, "{prompt}");
+        }
+        let long = made_name(&"ä".repeat(8000), "generate", 12, "webp");
+        assert_eq!((long.chars().count(), long.ends_with("ä-12.webp")), (FILE_NAME_MAX, true));
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub mod import;
 pub mod job;
 pub mod known;
 pub mod limits;
+pub mod lineage;
 pub mod link;
 pub mod message;
 pub mod metadata;

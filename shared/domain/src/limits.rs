@@ -87,6 +87,16 @@ pub const DOWNLOAD_LINKS_MAX: i64 = 1000;
 pub const UPLOAD_LINKS_MAX: i64 = 100;
 /// A file name after decoding, in characters.
 pub const FILE_NAME_MAX: usize = 255;
+/// Nodes that are listed of those that show an asset.
+pub const PLACES_MAX: i64 = 20;
+/// Depth of a lineage, unless the request names another.
+pub const LINEAGE_DEPTH: u32 = 3;
+/// Depth of a lineage, at most.
+pub const LINEAGE_DEPTH_MAX: u32 = 20;
+/// Items of a lineage, unless the request names another number.
+pub const LINEAGE_ITEMS: u32 = 100;
+/// Items of a lineage, at most.
+pub const LINEAGE_ITEMS_MAX: u32 = 500;
 /// Cursor of a list, in characters.
 pub const CURSOR_MAX: usize = 8192;
 /// Canvases in a page; also the default.

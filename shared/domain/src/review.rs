@@ -502,6 +502,8 @@ pub struct StoredAsset {
     pub origin: Origin,
     /// Width and height in pixels.
     pub size: (f64, f64),
+    /// Of an output: `true` if all images that it was made from are stored. `None` where they are not recorded.
+    pub has_sources: Option<bool>,
 }
 
 /// The stored assets among those that a graph names. A review needs this in addition to the graph.

@@ -8,6 +8,12 @@ use serde::Deserialize;
 #[serde(transparent)]
 pub struct CanvasName(String);
 
+impl From<&str> for CanvasName {
+    fn from(name: &str) -> Self {
+        Self(name.to_owned())
+    }
+}
+
 impl CanvasName {
     /// The handle or slug. The URL of a canvas ends in `/c/<owner>/<id>` or `/c/<slug>`.
     pub fn handle(&self) -> String {

@@ -116,6 +116,7 @@ impl Recorder {
         self.asset = uploaded["asset"].clone();
         let id = text(&self.asset, "/id").to_owned();
         self.get("getAsset", &format!("/assets/{id}")).await;
+        self.get("getAssetLineage", &format!("/assets/{id}/lineage")).await;
         self.get("listAssets", "/assets?limit=1").await;
         let items = json!({"items": [self.asset["handle"]]});
         self.post("createDownloads", "/assets/downloads", items, 200).await;

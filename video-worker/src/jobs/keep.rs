@@ -1,6 +1,6 @@
 //! Storing videos.
 
-use app::job::{VIDEO_NAME, VideoOutput};
+use app::job::VideoOutput;
 use domain::asset::{AssetMediaType, ImageMediaType};
 use domain::id::{AssetId, NodeId};
 use domain::job::{Failure, FailureCode, PlacedVideo, Placement, Preview, VideoFacts};
@@ -99,7 +99,7 @@ impl Run<'_> {
         Ok(Placement {
             node: node.clone(),
             asset: AssetId::generate(),
-            name: VIDEO_NAME.to_owned(),
+            name: self.request.file_name(),
             mime_type: AssetMediaType::Mp4.to_string(),
             width: facts.width,
             height: facts.height,

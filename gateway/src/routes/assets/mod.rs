@@ -3,6 +3,7 @@
 pub mod content;
 pub mod downloads;
 pub mod image;
+pub mod lineage;
 pub mod list;
 pub mod preview;
 pub mod read;

@@ -1,8 +1,13 @@
 //! `GET /assets/{assetId}`.
 
 use axum::extract::{OriginalUri, State};
+use db::assets::lineage;
 use domain::asset::AssetRead;
 use domain::id::{AccountUid, AssetHandle, AssetRef};
+use domain::limits::PLACES_MAX;
+use domain::lineage::HiddenOrigins;
+use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::extract::caller::{Caller, ReadAsset};
 use crate::extract::path::PathText;
@@ -12,16 +17,38 @@ use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::state::App;
 
+/// What a read of an asset has besides it.
+#[derive(Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ReadQuery {
+    /// `inputs`: what it was made from; `usedIn`: the nodes that show it.
+    #[param(inline)]
+    include: Option<Included>,
+}
+
+/// What is read besides the asset.
+#[derive(Clone, Copy, Deserialize, PartialEq, Eq, ToSchema)]
+pub enum Included {
+    #[serde(rename = "usedIn")]
+    UsedIn,
+    #[serde(rename = "inputs")]
+    Inputs,
+    #[serde(rename = "usedIn,inputs", alias = "inputs,usedIn")]
+    Both,
+}
+
 /// Read one asset
 ///
 /// Returns one asset with a fresh preview URL, and of a video a fresh `videoUrl`. Use it to get size and type of an
-/// image or video, or a new URL after the old one expired. It never returns the bytes: load them from the URL or from
-/// `content`.
+/// image or video, or a new URL after the old one expired. `made` is how it came to be: prompt, model, Action. With
+/// `include=usedIn,inputs` it says what it was made from and which nodes show it. It never returns the bytes: load
+/// them from the URL or from `content`.
 #[utoipa::path(
     get, path = "/assets/{assetId}", operation_id = "getAsset", tag = "Assets",
     security(("bearer" = ["asset:read"])),
     params(
         ("assetId" = String, Path, pattern = "^(asset:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
+        ReadQuery,
         OwnerQuery,
     ),
     responses(ReadErrors, (status = 200, description = "The asset.", body = AssetRead))
@@ -32,12 +59,32 @@ pub async fn read(
     params: PathText,
     OriginalUri(uri): OriginalUri,
 ) -> Result {
-    let handle = named(&params, QueryReader::new(&uri), &caller.account)?;
+    let mut query = QueryReader::new(&uri);
+    let ReadQuery { include } = query.read().unwrap_or_default();
+    let handle = named(&params, query, &caller.account)?;
+    let account = &caller.account;
     let mut connection = app.connection().await?;
     let (record, _) =
-        db::assets::get_readable(&mut connection, &caller.account, &handle).await?.ok_or(Problem::NotFound("asset"))?;
+        db::assets::get_readable(&mut connection, account, &handle).await?.ok_or(Problem::NotFound("asset"))?;
     let urls = app.previews.urls(&app.keys, &record, service::clock::now());
-    Ok(reply::ok(&AssetRead { asset: record.document(&caller.account, urls), replayed: None }))
+    let mut read = AssetRead::new(record.document(account, urls), None);
+    read.made = lineage::made(&mut connection, &handle).await?;
+    let mut hidden = HiddenOrigins::default();
+    if matches!(include, Some(Included::UsedIn | Included::Both)) {
+        let mut places = lineage::places(&mut connection, account, &[handle.clone()], PLACES_MAX + 1).await?;
+        let mut places = places.remove(&handle).unwrap_or_default();
+        read.more = Some(places.len() as i64 > PLACES_MAX);
+        places.truncate(PLACES_MAX as usize);
+        read.used_in = Some(places);
+        hidden.used_in = Some(lineage::hidden_places(&mut connection, account, &handle).await?);
+    }
+    if matches!(include, Some(Included::Inputs | Included::Both)) {
+        let (inputs, others) = lineage::inputs(&mut connection, account, &handle).await?;
+        read.inputs = Some(inputs);
+        hidden.inputs = Some(others);
+    }
+    read.hidden = include.map(|_| hidden);
+    Ok(reply::ok(&read))
 }
 
 /// The asset that path and query name; 400 with all violations of both.

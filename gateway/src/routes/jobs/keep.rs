@@ -119,8 +119,8 @@ pub async fn keep(
     let urls = app.previews.urls(&app.keys, &record, service::clock::now());
     let asset = record.document(&caller.account, urls);
     Ok(match was_kept {
-        true => reply::ok(&AssetRead { asset, replayed: Some(true) }),
-        false => reply::created(&location, &AssetRead { asset, replayed: None }),
+        true => reply::ok(&AssetRead::new(asset, Some(true))),
+        false => reply::created(&location, &AssetRead::new(asset, None)),
     })
 }
 

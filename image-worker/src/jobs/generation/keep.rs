@@ -2,6 +2,7 @@
 
 use db::jobs::outputs::{self, JobOutput};
 use decoder::Order;
+use domain::asset::made_name;
 use domain::id::AssetId;
 use domain::job::Placement;
 use domain::job::{Failure, FailureCode};
@@ -88,7 +89,12 @@ impl Run<'_> {
         let placement = Placement {
             node: self.request.targets[index].clone(),
             asset: AssetId::generate(),
-            name: format!("{}-{}.{}", self.task_run.job.operation, index + 1, made.format.extension()),
+            name: made_name(
+                &self.request.prompt,
+                self.task_run.job.operation.as_str(),
+                index + 1,
+                made.format.extension(),
+            ),
             mime_type: made.format.media_type().to_owned(),
             width: made.width,
             height: made.height,

@@ -18,6 +18,7 @@ use domain::graph::{GraphWrites, Node, NodeType, Position};
 use domain::id::{AssetHandle, AssetId, NodeId};
 use domain::import::{Failure, FailureKind, Full, Image, ImportOutcome, Imported, Pack, Request};
 use domain::limits::{CANVAS_BYTES_MAX, CANVAS_NODES_MAX, TITLE_MAX};
+use domain::lineage::Made;
 use domain::message::ReadyTasks;
 use domain::metadata::{NodeSource, Provenance, ProvenanceKind, ServerMetadata, WritableMetadata};
 use taskqueue::{Lease, Task};
@@ -218,9 +219,8 @@ impl<'a> ImportedContent<'a> {
         let member = of_pack.as_ref().map(|(id, _)| *id);
         let items = self.items.iter().map(|item| {
             let url = item.brought.url.to_string();
-            let source = NodeSource { image_url: Some(url.clone()), page_url: page.cloned(), ..NodeSource::default() };
-            let provenance =
-                Provenance { created_at, source_url: Some(url), ..Provenance::new(ProvenanceKind::Import) };
+            let source = NodeSource { image_url: Some(url), page_url: page.cloned(), ..NodeSource::default() };
+            let provenance = Provenance { created_at, ..provenance(item.brought) };
             let metadata = WritableMetadata { section_id: member.cloned(), ..WritableMetadata::default() };
             let mut node =
                 self.node(&item.node, NodeType::Image, &item.title, item.frame, (metadata, source, Some(provenance)));
@@ -297,6 +297,8 @@ impl<'a> ImportedContent<'a> {
                 metadata_removed: metadata_removed.clone(),
                 original: None,
                 video: None,
+                made: Made::new(&provenance(item.brought), &self.import.actor, 0),
+                parents: Vec::new(),
             };
             at = Some(db::assets::insert(conn, &asset).await?.created_at);
             let owner = &canvas.handle.owner;
@@ -329,6 +331,11 @@ impl<'a> ImportedContent<'a> {
         });
         Imported { revision, images, pack }
     }
+}
+
+/// The provenance of an image, without the time.
+fn provenance(brought: &Brought) -> Provenance {
+    Provenance { source_url: Some(brought.url.to_string()), ..Provenance::new(ProvenanceKind::Import) }
 }
 
 /// Width and height of an image in pixels.

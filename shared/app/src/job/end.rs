@@ -183,9 +183,10 @@ impl<'a> Part<'a> {
     }
 
     fn outputs(&self) -> impl Iterator<Item = PlacedOutput<'_>> {
-        let traceparent = self.ending.context.traceparent;
+        let (job, traceparent) = (self.job(), self.ending.context.traceparent);
         self.canvas().into_iter().flat_map(move |canvas| {
-            self.decision.placements.iter().map(move |placement| PlacedOutput { canvas, placement, traceparent })
+            let placements = self.decision.placements.iter();
+            placements.map(move |placement| PlacedOutput { job, canvas, placement, traceparent })
         })
     }
 

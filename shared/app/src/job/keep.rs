@@ -12,13 +12,14 @@ use db::accounts::Credential;
 use db::assets::NewAsset;
 use db::canvases::{Change, NewActivity};
 use domain::asset::{AssetKind, AssetMediaType, AssetRecord, Poster, VideoDetails};
-use domain::canvas::{ActivityType, CanvasRecord};
+use domain::canvas::{ActivityType, Actor, CanvasRecord};
 use domain::channel;
 use domain::graph::{GraphWrites, Node, NodeType};
 use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, JobId, NodeId};
 use domain::idempotency::StoredOutcome;
 use domain::job::{JobKind, JobStatus, Preview, Request, StoredVideo, VideoRequest};
 use domain::limits::RENDITION_EAGER;
+use domain::lineage;
 use domain::message::ReadyTasks;
 use domain::metadata::Provenance;
 use domain::origin::Origin;
@@ -29,9 +30,6 @@ use super::start::target_is_taken;
 use crate::command::{Base, CanvasWrite, Command, Key, LockedCanvas, Locks};
 use crate::target::{self, Made};
 use crate::{Error, Result, storage};
-
-/// File name of the asset of a video.
-pub const VIDEO_NAME: &str = "video.mp4";
 
 /// Where a kept video goes.
 pub struct KeptIn<'a> {
@@ -106,12 +104,12 @@ impl Command for KeepVideo<'_> {
             (Some(canvas), Some(node)) => Some(video_node(conn, canvas, node).await?),
             _ => None,
         };
-        db::jobs::hold_video(conn, self.job).await?;
+        let by = db::jobs::hold_video(conn, self.job).await?.ok_or(Error::NotFound("job"))?;
         let (request, video) = self.video(conn).await?;
         if let Some(kept) = self.kept(conn, &video).await? {
             return Ok((kept, true));
         }
-        let asset = self.store(conn, canvas.as_ref(), &request, &video).await?;
+        let asset = self.store(conn, canvas.as_ref(), (&request, &by), &video).await?;
         db::jobs::hand_over_video(conn, self.job, &asset.handle).await?;
         if let (Some(canvas), Some(node)) = (&canvas, node) {
             let provenance = request.provenance(self.job, &video.facts);
@@ -154,7 +152,7 @@ impl KeepVideo<'_> {
         &self,
         conn: &mut PgConnection,
         canvas: Option<&CanvasRecord>,
-        request: &VideoRequest,
+        (request, by): (&VideoRequest, &Actor),
         video: &StoredVideo,
     ) -> Result<AssetRecord> {
         let (account, facts) = (self.account(), &video.facts);
@@ -181,7 +179,7 @@ impl KeepVideo<'_> {
             canvas_key: canvas.map(|canvas| canvas.key),
             node: None,
             kind: AssetKind::Video,
-            name: VIDEO_NAME.to_owned(),
+            name: request.file_name(),
             mime_type: AssetMediaType::Mp4.to_string(),
             width: column("assets.width", facts.width)?,
             height: column("assets.height", facts.height)?,
@@ -195,6 +193,8 @@ impl KeepVideo<'_> {
                 has_audio: facts.has_audio,
                 poster: poster.map(|Preview { blob_key, mime_type, .. }| Poster { blob_key, mime_type }),
             }),
+            made: lineage::Made::new(&request.provenance(self.job, facts), by, request.model.credit_cost),
+            parents: request.parents(),
         };
         db::assets::insert_all(conn, std::slice::from_ref(&asset)).await?;
         if let Some(poster) = asset.video.as_ref().and_then(|video| video.poster.as_ref()) {

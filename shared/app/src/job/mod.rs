@@ -17,7 +17,7 @@ pub use cancel::{Cancellation, cancel};
 pub use completion::{Completion, CompletionContext, CompletionResult, VideoOutput};
 pub use destination::{Destination, ExpectedResult, JobTargets, Targets, link};
 pub use end::{End, end};
-pub use keep::{KeepVideo, KeptIn, VIDEO_NAME, first_frame};
+pub use keep::{KeepVideo, KeptIn, first_frame};
 pub use review::{PreparedReview, Reviews};
 pub use start::{
     AcceptedJob, Found, JobPlan, JobSettings, JobStart, PlannedJob, Reads, StartJob, Work, insert_delivery,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use db::assets::NewAsset;
-use db::jobs::JobCanvas;
+use db::jobs::{JobCanvas, LockedJob};
 use db::renditions::NewRendition;
 use db::{Error, PgConnection, Result};
 use domain::Timestamp;
@@ -12,6 +12,7 @@ use domain::graph::Node;
 use domain::id::{AccountUid, AssetHandle, JobId};
 use domain::job::{JobStatus, PlacedVideo, Placement};
 use domain::limits::RENDITION_EAGER;
+use domain::lineage;
 use domain::message::ReadyTasks;
 use domain::origin::Origin;
 use domain::review::DetachedOutput;
@@ -21,6 +22,7 @@ use crate::target::{self, Made};
 
 /// An output to store in a canvas.
 pub(super) struct PlacedOutput<'a> {
+    pub(super) job: &'a LockedJob,
     pub(super) canvas: &'a JobCanvas,
     pub(super) placement: &'a Placement,
     /// W3C trace context of the work that made it.
@@ -39,9 +41,10 @@ pub(super) async fn store(
         return Ok(());
     }
     let (mut assets, mut renditions, mut requests) = (Vec::with_capacity(outputs.len()), Vec::new(), Vec::new());
-    for PlacedOutput { canvas, placement, traceparent } in outputs {
+    for PlacedOutput { job, canvas, placement, traceparent } in outputs {
         let blob_key = *adopted.get(&placement.blob_key).unwrap_or(&placement.blob_key);
         let video = placement.video.as_ref().map(|video| details(video, adopted));
+        let credit_cost = job.request.model().map_or(0, |model| model.credit_cost);
         let new = NewAsset {
             handle: asset(&canvas.owner, placement),
             canvas_key: Some(canvas.key),
@@ -57,6 +60,8 @@ pub(super) async fn store(
             metadata_removed: placement.metadata_removed.clone(),
             original: None,
             video,
+            made: lineage::Made::new(&placement.provenance, &job.actor, credit_cost),
+            parents: job.request.parents(),
         };
         // Of a video, its poster has renditions.
         let source = match &new.video {

@@ -9,15 +9,17 @@
 //!
 //! **Reason.** Reading and reviewing ten thousand nodes takes some fifty milliseconds, in which nobody else could write.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ::canvas::{Graph, review};
 use db::PgPool;
-use db::jobs::JobCanvas;
+use db::jobs::{JobCanvas, LargeCanvas};
 use domain::graph::Node;
-use domain::id::{AccountUid, JobId, NodeId};
+use domain::id::{AccountUid, AssetHandle, JobId, NodeId};
 use domain::job::{JobStatus, Placement};
+use domain::lineage::InputRole;
 use domain::review::{CompletionReview, Origin, StoredAsset};
 use service::shares::{Held, Key, Shares};
 use uuid::Uuid;
@@ -116,7 +118,7 @@ impl Reviews {
         completion: &Completion,
     ) -> Result<Option<PreparedReview>> {
         let large = db::jobs::large_canvas(&mut *db::pool::acquire(pool).await?, id, account, lease_token).await?;
-        let Some((canvas, bytes)) = large else { return Ok(None) };
+        let Some(LargeCanvas { canvas, bytes, request }) = large else { return Ok(None) };
         let admitted = async {
             let turn = self.turns.hold(&Key::name(&canvas.to_string()), 1).await;
             (turn, self.memory.hold(&Key::account(account.as_str()), graphs::memory_bytes(bytes)).await)
@@ -144,10 +146,15 @@ impl Reviews {
         let ids = nodes.iter().map(|node| node.id.clone()).collect();
         let waiting = graph.replace(nodes);
         let mut assets = stored_assets(&mut snapshot, &graph).await?;
+        let sources = request.parents().into_iter().filter(|parent| parent.role != Some(InputRole::Mask));
+        let sources: HashSet<AssetHandle> =
+            sources.filter(|_| !placements.is_empty()).map(|parent| parent.asset).collect();
+        let stored = db::assets::origins(&mut snapshot, &sources).await?;
+        let has_sources = (!sources.is_empty()).then_some(stored.len() == sources.len());
         drop(snapshot);
         assets.extend(placements.iter().map(|placement| {
             let size = (placement.width.into(), placement.height.into());
-            (placement::asset(&canvas.owner, placement), StoredAsset { origin: Origin::Job, size })
+            (placement::asset(&canvas.owner, placement), StoredAsset { origin: Origin::Job, size, has_sources })
         }));
         let review = review::review(&graph, &assets, &detached);
         graph.replace(waiting);

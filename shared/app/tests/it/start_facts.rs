@@ -3,10 +3,12 @@
 use db::assets::{self, InputImage, NewAsset};
 use db::canvases::{self, Change, IncomingReference};
 use db::jobs::{self, StartFacts, StartQuestion};
+use domain::account::Surface;
 use domain::asset::AssetKind;
-use domain::canvas::AccessRole;
+use domain::canvas::{AccessRole, Actor};
 use domain::graph::{Connection, GraphWrites, Named, Node, NodeType, Purpose, Role};
 use domain::id::{AssetHandle, AssetId, ConnectionId, NodeId};
+use domain::lineage::Made;
 use uuid::Uuid;
 
 use crate::fixture::{Fixture, account, image_node, put, stored_blob};
@@ -32,6 +34,8 @@ impl Fixture {
             metadata_removed: Vec::new(),
             original: None,
             video: None,
+            made: Made::uploaded(&Actor { owner_uid: account(owner), surface: Surface::Api, label: String::new() }),
+            parents: Vec::new(),
         };
         assets::insert(&mut conn, &asset).await.expect("stores");
         handle

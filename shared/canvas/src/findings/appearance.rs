@@ -141,7 +141,10 @@ mod tests {
     }
 
     fn stored(sizes: &[(&str, (f64, f64))]) -> StoredAssets {
-        sizes.iter().map(|(name, size)| (asset(name), StoredAsset { origin: Origin::Job, size: *size })).collect()
+        sizes
+            .iter()
+            .map(|(name, size)| (asset(name), StoredAsset { origin: Origin::Job, size: *size, has_sources: None }))
+            .collect()
     }
 
     /// The findings without those on places and empty slots.

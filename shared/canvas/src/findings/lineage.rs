@@ -32,14 +32,17 @@ pub(super) fn empty_sources(graph: &Graph, touched: &Touched, drafts: &mut Vec<D
     }
 }
 
-/// Outputs whose provenance names a node or asset that no longer exists; one finding for each output.
+/// Outputs that were made from an asset that is no longer stored; one finding for each output. Where the assets are not recorded, the
+/// provenance says from what: a node or an asset that no longer exists.
 pub(super) fn missing_sources(graph: &Graph, assets: &StoredAssets, touched: &Touched, drafts: &mut Vec<Draft>) {
     for node in graph.nodes().filter(|node| node.is_made()) {
         let gone = |named: &Named| match named {
             Named::Node(id) => graph.node(id).is_none(),
             Named::Asset(asset) => !assets.contains_key(asset),
         };
-        if !node.sources().any(|source| gone(&source.named)) {
+        let recorded = || assets.get(node.asset.as_ref()?)?.has_sources;
+        let mut sources = node.sources().peekable();
+        if sources.peek().is_none() || recorded().unwrap_or_else(|| !sources.any(|source| gone(&source.named))) {
             continue;
         }
         drafts.push(Draft {

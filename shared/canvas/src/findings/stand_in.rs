@@ -66,7 +66,7 @@ mod tests {
     }
 
     fn stored(name: &str) -> StoredAssets {
-        let stored = StoredAsset { origin: Origin::Job, size: (320.0, 292.0) };
+        let stored = StoredAsset { origin: Origin::Job, size: (320.0, 292.0), has_sources: None };
         [(asset(name), stored)].into()
     }
 

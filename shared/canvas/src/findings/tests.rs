@@ -231,7 +231,10 @@ fn references_and_frames_from_an_empty_image_are_found() {
 #[test]
 fn outputs_whose_sources_are_gone_are_found_once_each() {
     let sources = json!([{"handle": "node:gone"}, {"handle": "asset:me:gone"}, {"handle": "asset:me:x"}]);
-    let stored = StoredAssets::from([(asset("x"), StoredAsset { origin: Origin::Brought, size: (1.0, 1.0) })]);
+    let stored = StoredAssets::from([(
+        asset("x"),
+        StoredAsset { origin: Origin::Brought, size: (1.0, 1.0), has_sources: None },
+    )]);
     let of = |kind: &str, sources: &Value, is_agents: bool| {
         let output = Node { agent_owned: is_agents, ..made(image("o"), kind, sources.clone()) };
         said(&find(&graph(vec![output], vec![]), &Touched::default(), &stored))
@@ -243,6 +246,26 @@ fn outputs_whose_sources_are_gone_are_found_once_each() {
     }
     for kind in ["upload", "import"] {
         assert_eq!(of(kind, &sources, true), [], "{kind} has no sources");
+    }
+}
+
+#[test]
+fn what_an_output_was_made_from_counts_before_what_its_handles_name_now() {
+    let gone = json!([{"handle": "node:gone"}]);
+    for (has_sources, sources, expected) in [
+        (Some(true), &gone, false),
+        (Some(false), &json!([{"handle": "node:o"}]), true),
+        (None, &gone, true),
+        (Some(false), &json!([]), false),
+    ] {
+        let stored = StoredAsset { origin: Origin::Job, size: (1.0, 1.0), has_sources };
+        let stored = StoredAssets::from([(asset("x"), stored)]);
+        let output =
+            Node { agent_owned: true, asset: Some(asset("x")), ..made(image("o"), "generated", sources.clone()) };
+        let found = find(&graph(vec![output], vec![]), &Touched::default(), &stored);
+        let found = of_code("reference_source_missing", said(&found));
+        let expected = if expected { one("reference_source_missing", "warning", &["o"]) } else { vec![] };
+        assert_eq!(found, expected, "{has_sources:?} {sources}");
     }
 }
 

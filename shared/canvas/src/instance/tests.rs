@@ -227,7 +227,7 @@ fn what_is_placed_gives_no_findings() {
 fn a_filled_port_shows_its_image_whole_and_an_empty_one_is_a_square() {
     let size = |fillings| {
         let PlacedInstance { graph, ids, applied } = placed(board(), &chain(), fillings, None);
-        let stored = StoredAsset { origin: Origin::Brought, size: WIDE };
+        let stored = StoredAsset { origin: Origin::Brought, size: WIDE, has_sources: None };
         let found = validate(&graph, &applied.touched, &StoredAssets::from([(asset("a1"), stored)]), &[]);
         assert_eq!(found.findings, [], "no image is cropped");
         let port = graph.node(&ids.inputs[0]).expect("is there");

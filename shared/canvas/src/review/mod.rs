@@ -22,8 +22,8 @@ use crate::graph::Graph;
 const CODES_NAMED: usize = 3;
 
 /// The findings on a graph and their summary. `touched` is what the preceding batch touched, or empty; `assets` are the
-/// stored ones among [`named_assets`], `works` the caller's work that owes outputs of the canvas. A dry run and a write make the same
-/// call with equal graphs.
+/// stored ones among those that its nodes [name](Node::named_assets), `works` the caller's work that owes outputs of the canvas. A
+/// dry run and a write make the same call with equal graphs.
 pub fn validate(graph: &Graph, touched: &Touched, assets: &StoredAssets, works: &[OwingWork]) -> Validation {
     let Found { findings, truncated } = findings::find(graph, touched, assets);
     let completion_review = conclude(graph, &findings, assets, &[], works);
@@ -56,11 +56,6 @@ pub fn review_of_end(
 pub fn review(graph: &Graph, assets: &StoredAssets, detached: &[DetachedOutput]) -> CompletionReview {
     let found = findings::find(graph, &Touched::default(), assets);
     conclude(graph, &found.findings, assets, detached, &[])
-}
-
-/// The assets that findings and reviews depend on: those that nodes show and those that outputs were made from.
-pub fn named_assets(graph: &Graph) -> impl Iterator<Item = domain::id::AssetHandle> {
-    graph.nodes().flat_map(Node::named_assets)
 }
 
 impl Applied {

@@ -9,7 +9,7 @@ use crate::fixture::{agents, asset, at, connection, graph, image, made, section,
 
 fn stored(names: &[(&str, Origin)]) -> StoredAssets {
     // A ratio at which no card crops them.
-    let stored = |origin| StoredAsset { origin, size: (400.0, 100.0) };
+    let stored = |origin| StoredAsset { origin, size: (400.0, 100.0), has_sources: None };
     names.iter().map(|(name, origin)| (asset(name), stored(*origin))).collect()
 }
 
@@ -28,7 +28,10 @@ fn handles(names: &[&str]) -> Vec<String> {
 #[test]
 fn advice_asks_for_a_look_and_leaves_the_claim() {
     let cropped = Node { width: 320.0, height: 268.0, ..agents(showing("a", "p", 0.0)) };
-    let assets = StoredAssets::from([(asset("p"), StoredAsset { origin: Origin::Brought, size: (350.0, 240.0) })]);
+    let assets = StoredAssets::from([(
+        asset("p"),
+        StoredAsset { origin: Origin::Brought, size: (350.0, 240.0), has_sources: None },
+    )]);
     let review = review(vec![cropped], vec![], &assets);
     assert_eq!((review.status, review.done_claim_allowed), (ReviewStatus::NeedsReview, true));
     assert_eq!(review.instruction, "The work may be called done; ask the user to look at what needs review.");

@@ -58,20 +58,8 @@ pub async fn run(context: &Context, asset: Asset) -> Outcome {
             save(context, content.query_if("w", width).query_if("original", original.then_some(true)), &output).await
         }
         Asset::Show { asset } => {
-            let read = context.client.get_asset(&asset).await?;
-            context.output.answer(&read, |AssetRead { asset: it, .. }| {
-                format!(
-                    "{} {} {}x{}{} {} bytes, AI: {}, {}",
-                    it.handle,
-                    text(it.mime_type),
-                    it.width,
-                    it.height,
-                    it.duration_seconds.map(|seconds| format!(" {seconds} s")).unwrap_or_default(),
-                    it.bytes,
-                    it.ai_generated,
-                    text(it.name)
-                )
-            });
+            let read = context.client.get_asset(&asset).query("include", "usedIn,inputs").await?;
+            context.output.answer(&read, |read| described(read).join("\n"));
             Ok(())
         }
         Asset::List { kind, on, listing } => {
@@ -85,6 +73,51 @@ pub async fn run(context: &Context, asset: Asset) -> Outcome {
             listed(context, &listing, list, &["asset", "type", "size", "bytes", "AI", "name"], row).await
         }
     }
+}
+
+/// The lines about an asset: the file, how it came to be, its inputs and its places.
+fn described(AssetRead { asset: it, made, inputs, used_in, more, hidden, .. }: AssetRead) -> Vec<String> {
+    let duration = it.duration_seconds.map(|seconds| format!(" {seconds} s")).unwrap_or_default();
+    let mut lines = vec![format!(
+        "{} {} {}x{}{duration} {} bytes, AI: {}, {}",
+        it.handle,
+        text(it.mime_type),
+        it.width,
+        it.height,
+        it.bytes,
+        it.ai_generated,
+        text(it.name)
+    )];
+    lines.extend(made.map(|made| {
+        let model = made.model.map(|model| format!(" model {}", text(model)));
+        let action = made.action_id.map(|action| format!(" {}", text(action)));
+        let of_run = made.run.map(|run| format!(" {}", text(run.as_str())));
+        let prompt = made.prompt.map(|prompt| format!(" prompt \"{}\"", text(prompt)));
+        let source = made.source_url.map(|url| format!(" from {}", text(url)));
+        let by = made.by.map(|by| format!(" by {}", text(by.label)));
+        let parts: String = [model, action, of_run, prompt, source, by].into_iter().flatten().collect();
+        format!("made: {}{parts}, {} credits", made.kind, made.credit_cost)
+    }));
+    lines.extend(inputs.into_iter().flatten().map(|input| {
+        let role = input.role.map(|role| format!(" {}", text(role))).unwrap_or_default();
+        let name = if input.gone { "deleted".to_owned() } else { optional(input.name) };
+        format!("input: {}{role} {name}", input.handle)
+    }));
+    lines.extend(used_in.into_iter().flatten().map(|place| {
+        format!(
+            "shown: {} {} {}",
+            place.canvas,
+            place.short.map_or(place.node, |short| short.to_string()),
+            text(place.title)
+        )
+    }));
+    if more == Some(true) {
+        lines.push("shown: more".to_owned());
+    }
+    let hidden = hidden.unwrap_or_default();
+    lines.extend(hidden.inputs.filter(|count| *count > 0).map(|count| format!("input: {count} that you cannot read")));
+    lines.extend(hidden.used_in.filter(|count| *count > 0).map(|count| format!("shown: {count} that you cannot read")));
+    lines
 }
 
 /// Uploads a file to a canvas, where no node shows it, and returns its handle.
@@ -189,7 +222,7 @@ async fn upload(context: &Context, path: &Path, to: Destination<'_>) -> Outcome<
     Ok(answer?)
 }
 
-fn uploaded(AssetRead { asset, replayed }: AssetRead) -> String {
+fn uploaded(AssetRead { asset, replayed, .. }: AssetRead) -> String {
     let again = if replayed == Some(true) { "(uploaded before)".to_owned() } else { String::new() };
     let parts = [text(asset.handle), optional(asset.node), text(asset.name), again];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")

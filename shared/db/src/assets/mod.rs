@@ -5,6 +5,7 @@
 //! content.
 
 mod clean;
+pub mod lineage;
 mod list;
 mod shown;
 
@@ -14,9 +15,11 @@ use chrono::{DateTime, Utc};
 use domain::asset::{AssetKind, AssetRecord, MetadataClass, OriginalFile, Poster, VideoDetails};
 use domain::canvas::AccessRole;
 use domain::id::{AccountUid, AssetHandle, AssetId, NodeId};
+use domain::lineage::{Made, Parent};
 use domain::origin::{DigitalSourceType, Origin};
 use domain::review::{self, StoredAsset, StoredAssets};
 use sqlx::PgConnection;
+use sqlx::types::Json;
 use uuid::Uuid;
 
 pub use clean::{Uncleaned, replace_file, rule_since, uncleaned};
@@ -57,6 +60,10 @@ pub struct NewAsset {
     pub original: Option<OriginalFile>,
     /// Of an asset of kind `video`; the blob of its poster was adopted, too.
     pub video: Option<VideoDetails>,
+    /// How it came to be.
+    pub made: Made,
+    /// What it was made from. Only of outputs of jobs.
+    pub parents: Vec<Parent>,
 }
 
 impl NewAsset {
@@ -169,10 +176,10 @@ pub async fn insert(conn: &mut PgConnection, asset: &NewAsset) -> Result<AssetRe
            INSERT INTO assets (owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
                                origin, origin_from,
                                metadata_removed, original_blob, original_mime_type, original_bytes, original_reason,
-                               duration_ms, has_audio, poster_key, poster_mime_type, origin_kind)
+                               duration_ms, has_audio, poster_key, poster_mime_type, origin_kind, made)
            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
                    coalesce((SELECT origin FROM made), $12), coalesce((SELECT origin_from FROM made), $13),
-                   $14, $15, $16, $17, $18, $19, $20, $21, $22, 'brought')
+                   $14, $15, $16, $17, $18, $19, $20, $21, $22, 'brought', $23)
            RETURNING owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
                      preview_epoch(assets) AS "preview_epoch!", origin, origin_from,
                      metadata_removed, original_blob, original_mime_type, original_bytes, original_reason,
@@ -199,6 +206,7 @@ pub async fn insert(conn: &mut PgConnection, asset: &NewAsset) -> Result<AssetRe
         asset.video.as_ref().and_then(|video| video.has_audio),
         asset.poster().map(|poster| poster.blob_key),
         asset.poster().map(|poster| &*poster.mime_type),
+        Json(&asset.made) as _,
     )
     .fetch_one(conn)
     .await?;
@@ -209,27 +217,43 @@ fn names(classes: &[MetadataClass]) -> Vec<String> {
     classes.iter().map(ToString::to_string).collect()
 }
 
-/// Stores the outputs of jobs, which have no originals.
+/// The columns of these handles.
+fn columns<'a>(handles: impl IntoIterator<Item = &'a AssetHandle>) -> (Vec<String>, Vec<String>) {
+    handles.into_iter().map(|handle| (handle.owner.to_string(), handle.id.to_string())).unzip()
+}
+
+/// Stores the outputs of jobs, which have no originals, with what they were made from.
 #[tracing::instrument(skip_all, name = "db.asset.insert_all")]
 pub async fn insert_all(conn: &mut PgConnection, assets: &[NewAsset]) -> Result<()> {
-    fn column<T>(assets: &[NewAsset], of: impl Fn(&NewAsset) -> T) -> Vec<T> {
+    fn column<'a, T>(assets: &'a [NewAsset], of: impl Fn(&'a NewAsset) -> T) -> Vec<T> {
         assets.iter().map(of).collect()
     }
+    let parents: Vec<(&NewAsset, i16, &Parent)> = assets
+        .iter()
+        .flat_map(|asset| (0..).zip(&asset.parents).map(move |(at, parent)| (asset, at, parent)))
+        .collect();
+    let (child_owners, child_ids) = columns(parents.iter().map(|(asset, ..)| &asset.handle));
+    let (parent_owners, parent_ids) = columns(parents.iter().map(|(.., parent)| &parent.asset));
     // In the order of their owners, whose storage is counted in the same order at the commit.
     sqlx::query!(
-        "INSERT INTO assets (owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
+        "WITH stored AS (
+         INSERT INTO assets (owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
                               origin, origin_from, metadata_removed, duration_ms, has_audio, poster_key, poster_mime_type,
-                              origin_kind)
+                              origin_kind, made)
          SELECT owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key, origin, origin_from,
-                string_to_array(metadata_removed, ','), duration_ms, has_audio, poster_key, poster_mime_type, 'made'
+                string_to_array(metadata_removed, ','), duration_ms, has_audio, poster_key, poster_mime_type, 'made', made
          FROM unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::bigint[]), (SELECT $4::text[]),
                      (SELECT $5::text[]), (SELECT $6::text[]), (SELECT $7::text[]), (SELECT $8::int4[]),
                      (SELECT $9::int4[]), (SELECT $10::bigint[]), (SELECT $11::uuid[]), (SELECT $12::text[]),
                      (SELECT $13::text[]), (SELECT $14::text[]), (SELECT $15::bigint[]), (SELECT $16::bool[]),
-                     (SELECT $17::uuid[]), (SELECT $18::text[]))
+                     (SELECT $17::uuid[]), (SELECT $18::text[]), (SELECT $19::jsonb[]))
               AS a (owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key, origin,
-                    origin_from, metadata_removed, duration_ms, has_audio, poster_key, poster_mime_type)
-         ORDER BY owner_uid, id",
+                    origin_from, metadata_removed, duration_ms, has_audio, poster_key, poster_mime_type, made)
+         ORDER BY owner_uid, id
+         )
+         INSERT INTO asset_parents (child_owner, child_id, position, parent_owner, parent_id, role)
+         SELECT * FROM unnest((SELECT $20::text[]), (SELECT $21::text[]), (SELECT $22::int2[]), (SELECT $23::text[]),
+                              (SELECT $24::text[]), (SELECT $25::text[]))",
         &column(assets, |asset| asset.handle.owner.to_string()),
         &column(assets, |asset| asset.handle.id.to_string()),
         &column(assets, |asset| asset.canvas_key) as &[Option<i64>],
@@ -249,6 +273,14 @@ pub async fn insert_all(conn: &mut PgConnection, assets: &[NewAsset]) -> Result<
         &column(assets, |asset| asset.video.as_ref()?.has_audio) as &[Option<bool>],
         &column(assets, |asset| Some(asset.poster()?.blob_key)) as &[Option<Uuid>],
         &column(assets, |asset| Some(asset.poster()?.mime_type.clone())) as &[Option<String>],
+        &column(assets, |asset| Json(&asset.made)) as _,
+        &child_owners,
+        &child_ids,
+        &parents.iter().map(|(_, at, _)| *at).collect::<Vec<_>>(),
+        &parent_owners,
+        &parent_ids,
+        &parents.iter().map(|(.., parent)| parent.role.map(|role| role.to_string())).collect::<Vec<_>>()
+            as &[Option<String>],
     )
     .execute(conn)
     .await?;
@@ -469,7 +501,7 @@ pub async fn origins(conn: &mut PgConnection, handles: &HashSet<AssetHandle>) ->
             let handle =
                 AssetHandle { owner: AccountUid::from_stored(row.owner_uid), id: AssetId::from_stored(row.id) };
             let origin = if row.is_made { review::Origin::Job } else { review::Origin::Brought };
-            (handle, StoredAsset { origin, size: (row.width.into(), row.height.into()) })
+            (handle, StoredAsset { origin, size: (row.width.into(), row.height.into()), has_sources: None })
         })
         .collect())
 }

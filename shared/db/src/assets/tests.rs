@@ -1,6 +1,9 @@
 //! Lists, access and origins of assets against a real database.
 
+use domain::account::Surface;
 use domain::asset::OriginalReason;
+use domain::canvas::Actor;
+use domain::lineage::{InputRole, LineageDirection};
 use domain::origin::{AiGenerated, OriginFrom};
 use testkit::TestDatabase;
 
@@ -16,6 +19,10 @@ fn account(uid: &str) -> AccountUid {
 
 fn handle(id: &str) -> AssetHandle {
     AssetHandle { owner: account("me"), id: AssetId::from_stored(id.into()) }
+}
+
+fn made_by(uid: &str) -> Made {
+    Made::uploaded(&Actor { owner_uid: account(uid), surface: Surface::Api, label: "L".into() })
 }
 
 /// A database with the accounts `me` and `you`, canvas 1 of `me`, and assets of `me` that all have the same timestamp.
@@ -51,6 +58,8 @@ async fn database(own: &[&str], in_canvas: &[&str]) -> TestDatabase {
             metadata_removed: Vec::new(),
             original: None,
             video: None,
+            made: made_by("me"),
+            parents: Vec::new(),
         };
         let stored = insert(&mut tx, &asset).await.expect("inserts");
         assert_eq!(get(&mut tx, &asset.handle).await.expect("reads"), Some(stored));
@@ -88,6 +97,8 @@ async fn what_was_removed_and_the_original_are_stored_with_an_asset() {
         metadata_removed: metadata_removed.to_vec(),
         original,
         video: None,
+        made: made_by("me"),
+        parents: Vec::new(),
     };
     let reason = OriginalReason::PrivateMetadata;
     let original = OriginalFile { blob_key: read.blob_key, mime_type: "image/jpeg".into(), bytes: 9, reason };
@@ -167,7 +178,7 @@ async fn of_named_assets_the_stored_ones_are_returned_with_their_origin_and_size
         [("own", review::Origin::Brought), ("placed", review::Origin::Brought), ("made", review::Origin::Job)];
     assert_eq!(
         origins(&mut conn, &named).await.expect("reads"),
-        expected.map(|(id, origin)| (handle(id), StoredAsset { origin, size: (1.0, 1.0) })).into()
+        expected.map(|(id, origin)| (handle(id), StoredAsset { origin, size: (1.0, 1.0), has_sources: None })).into()
     );
     assert!(origins(&mut conn, &HashSet::new()).await.expect("reads").is_empty());
 }
@@ -238,6 +249,8 @@ async fn store(
         original: None,
         video: None,
         origin: *origin,
+        made: made_by(owner),
+        parents: Vec::new(),
     };
     insert_all(conn, &made.iter().map(asset).collect::<Vec<_>>()).await.expect("inserts");
     for brought in brought {
@@ -412,6 +425,8 @@ async fn a_video_is_listed_on_request_and_its_poster_stands_for_it() {
         metadata_removed: Vec::new(),
         original: None,
         video: Some(video),
+        made: made_by("me"),
+        parents: Vec::new(),
     };
     let known = VideoDetails { duration_ms: Some(5200), has_audio: Some(true), poster };
     let videos = [new("known", known), new("unknown", VideoDetails::default())];
@@ -433,5 +448,136 @@ async fn a_video_is_listed_on_request_and_its_poster_stands_for_it() {
         let mut listed = list_canvas(&mut conn, 1, wanted, None, 9).await.expect("lists");
         listed.sort_by(|a, b| b.handle.id.as_str().cmp(a.handle.id.as_str()));
         assert_eq!(ids(&listed), expected);
+    }
+}
+
+/// Stores an output of a job in canvas 1, made from these.
+async fn store_made(conn: &mut PgConnection, id: &str, parents: &[(&str, Option<InputRole>)]) {
+    let blob_key = sqlx::query_scalar("SELECT key FROM blobs LIMIT 1").fetch_one(&mut *conn).await.expect("reads");
+    let parents = parents.iter().map(|(id, role)| Parent { asset: handle(id), role: *role }).collect();
+    let asset = NewAsset {
+        handle: handle(id),
+        canvas_key: Some(1),
+        node: None,
+        kind: AssetKind::Image,
+        name: format!("{id}.png"),
+        mime_type: "image/png".into(),
+        width: 1,
+        height: 1,
+        bytes: 1,
+        blob_key,
+        origin: None,
+        metadata_removed: Vec::new(),
+        original: None,
+        video: None,
+        made: made_by("you"),
+        parents,
+    };
+    insert_all(conn, &[asset]).await.expect("inserts");
+}
+
+async fn run(conn: &mut PgConnection, sql: &'static str) {
+    sqlx::raw_sql(sql).execute(conn).await.expect("runs");
+}
+
+#[tokio::test]
+async fn what_an_asset_was_made_from_is_known_to_those_who_may_read_it() {
+    let database = database(&["photo"], &["board"]).await;
+    let mut conn = database.pool().acquire().await.expect("connects");
+    let style = Some(InputRole::Style);
+    store_made(&mut conn, "out", &[("photo", style), ("board", None), ("photo", Some(InputRole::Mask))]).await;
+    store_made(&mut conn, "next", &[("out", None)]).await;
+    run(&mut conn, "INSERT INTO canvas_shares (canvas_key, account_uid, role) VALUES (1, 'you', 'viewer')").await;
+    let (me, you) = (account("me"), account("you"));
+
+    let made = lineage::made(&mut conn, &handle("out")).await.expect("reads").expect("is recorded");
+    assert_eq!(made, Made { at: made.at, ..made_by("you") });
+    assert!(made.at.is_some());
+    let read = async |conn: &mut PgConnection, reader: &AccountUid| {
+        let (inputs, hidden) = lineage::inputs(conn, reader, &handle("out")).await.expect("reads");
+        (inputs.into_iter().map(|input| (input.handle.id.to_string(), input.gone)).collect::<Vec<_>>(), hidden)
+    };
+    let all = ["photo", "board", "photo"].map(|id| (id.to_owned(), false)).to_vec();
+    assert_eq!(read(&mut conn, &me).await, (all, 0));
+    assert_eq!(read(&mut conn, &you).await, (vec![("board".to_owned(), false)], 2));
+
+    let (parents, children) = (LineageDirection::Parents, LineageDirection::Children);
+    let found = async |conn: &mut PgConnection, reader: &AccountUid, of: &str, direction, max| {
+        let found = lineage::relatives(conn, reader, &[handle(of)], direction, &[handle("next")], max).await;
+        let found = found.expect("reads").into_iter();
+        found.map(|it| (it.asset.id.to_string(), it.is_stored, it.is_readable)).collect::<Vec<_>>()
+    };
+    let is = |id: &str, is_stored, is_readable| (id.to_owned(), is_stored, is_readable);
+    assert_eq!(found(&mut conn, &me, "out", parents, 9).await, [is("board", true, true), is("photo", true, true)]);
+    assert_eq!(found(&mut conn, &you, "out", parents, 9).await, [is("board", true, true), is("photo", true, false)]);
+    assert_eq!(found(&mut conn, &me, "out", parents, 1).await, [is("board", true, true)]);
+    assert_eq!(found(&mut conn, &me, "photo", children, 9).await, [is("out", true, true)], "once");
+    assert_eq!(found(&mut conn, &me, "out", children, 9).await, [], "it was seen");
+    let edges = lineage::edges(&mut conn, &["out", "photo", "next"].map(handle)).await.expect("reads");
+    let edges: Vec<_> = edges.iter().map(|it| (it.child.id.as_str(), it.parent.id.as_str(), it.role.clone())).collect();
+    let role = |role: InputRole| Some(role.into());
+    let expected =
+        [("next", "out", None), ("out", "photo", role(InputRole::Style)), ("out", "photo", role(InputRole::Mask))];
+    assert_eq!(edges, expected);
+
+    // A mask that is gone is no source that is gone.
+    let has_sources = async |conn: &mut PgConnection| {
+        let found = lineage::has_sources(conn, &["out", "next", "photo"].map(handle).into()).await.expect("reads");
+        ["out", "next", "photo"].map(|id| found.get(&handle(id)).copied())
+    };
+    assert_eq!(has_sources(&mut conn).await, [Some(true), Some(true), None]);
+    run(
+        &mut conn,
+        "DELETE FROM asset_parents WHERE parent_id = 'photo' AND role = 'style'; DELETE FROM assets WHERE id = 'photo'",
+    )
+    .await;
+    assert_eq!(has_sources(&mut conn).await, [Some(true), Some(true), None]);
+    assert_eq!(read(&mut conn, &me).await.0.last(), Some(&("photo".to_owned(), true)));
+    assert_eq!(read(&mut conn, &you).await.1, 1, "a deleted asset is its owner's alone");
+    assert_eq!(found(&mut conn, &me, "out", parents, 9).await[1], is("photo", false, true));
+    assert_eq!(found(&mut conn, &you, "out", parents, 9).await[1], is("photo", false, false));
+    run(&mut conn, "DELETE FROM assets WHERE id = 'board'").await;
+    assert_eq!(has_sources(&mut conn).await[0], Some(false));
+
+    // The label of a purged account goes; what was made goes with its asset.
+    crate::purge::forget_actor(&mut conn, &you).await.expect("forgets");
+    let made = lineage::made(&mut conn, &handle("out")).await.expect("reads").expect("is recorded");
+    assert_eq!(made.by.map(|by| by.label).as_deref(), Some("deleted account"));
+    run(&mut conn, "DELETE FROM assets WHERE id = 'out'").await;
+    let left: Vec<String> = sqlx::query_scalar("SELECT child_id || ' ' || parent_id FROM asset_parents")
+        .fetch_all(&mut *conn)
+        .await
+        .expect("reads");
+    assert_eq!(left, ["next out"]);
+}
+
+#[tokio::test]
+async fn the_nodes_that_show_an_asset_are_listed_newest_first_for_those_who_may_read_them() {
+    let database = database(&["photo", "other"], &[]).await;
+    let mut conn = database.pool().acquire().await.expect("connects");
+    // As the previous release makes them: without refs.
+    run(
+        &mut conn,
+        "INSERT INTO canvases (owner_uid, id, title, revision) VALUES ('me', 'd', 'D', 'r0');
+         INSERT INTO nodes (canvas_key, id, type, title, x, y, width, height, agent_owned, asset_owner, asset_id)
+         VALUES (1, 'a', 'image', 'A', 0, 0, 9, 9, false, 'me', 'photo'), (2, 'b', 'image', 'B', 0, 0, 9, 9, false, 'me', 'photo'),
+                (1, 'c', 'image', 'C', 0, 0, 9, 9, false, 'me', 'photo');
+         INSERT INTO canvas_shares (canvas_key, account_uid, role) VALUES (1, 'you', 'viewer')",
+    )
+    .await;
+    let photo = handle("photo");
+    let listed = async |conn: &mut PgConnection, reader: &str, max| {
+        let assets = [photo.clone(), handle("other")];
+        let mut places = lineage::places(conn, &account(reader), &assets, max).await.expect("reads");
+        assert_eq!(places.get(&assets[1]), None);
+        let places = places.remove(&photo).unwrap_or_default().into_iter();
+        places.map(|it| format!("{} {} {}", it.title, it.short.expect("a ref"), it.canvas.id)).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(&mut conn, "me", 9).await, ["C n2 c", "B n1 d", "A n1 c"]);
+    assert_eq!(listed(&mut conn, "me", 2).await, ["C n2 c", "B n1 d"]);
+    assert_eq!(listed(&mut conn, "you", 9).await, ["C n2 c", "A n1 c"]);
+    assert_eq!(listed(&mut conn, "they", 9).await, [""; 0]);
+    for (reader, hidden) in [("me", 0), ("you", 1), ("they", 3)] {
+        assert_eq!(lineage::hidden_places(&mut conn, &account(reader), &photo).await.expect("counts"), hidden);
     }
 }

@@ -166,7 +166,18 @@ pub async fn lock(conn: &mut PgConnection, ids: &[JobId]) -> Result<Vec<LockedJo
     locked.fetch_all(conn).await?.into_iter().map(LockRow::job).collect()
 }
 
-/// The canvas that a job of this account writes to and its serialized size, if it is [large](JobCanvas::is_large).
+/// The large canvas of a job.
+#[derive(Clone, Debug)]
+pub struct LargeCanvas {
+    /// Handle of the canvas.
+    pub canvas: CanvasHandle,
+    /// Its serialized size.
+    pub bytes: i64,
+    /// The request of the job.
+    pub request: Request,
+}
+
+/// The canvas that a job of this account writes to, if it is [large](JobCanvas::is_large).
 /// `lease_token`: the current lease of the job's task, or `None` if no worker holds one. The result is `None` for any other lease.
 #[tracing::instrument(skip_all, name = "db.job.large_canvas")]
 pub async fn large_canvas(
@@ -174,20 +185,21 @@ pub async fn large_canvas(
     id: JobId,
     account: &AccountUid,
     lease_token: Option<Uuid>,
-) -> Result<Option<(CanvasHandle, i64)>> {
+) -> Result<Option<LargeCanvas>> {
     let found = sqlx::query!(
-        "SELECT c.owner_uid, c.id, c.graph_bytes FROM jobs j JOIN canvases c ON c.key = j.canvas_key
-         WHERE j.id = $1 AND j.account_uid = $2 AND (c.node_count > $3 OR c.graph_bytes > $4)
-           AND EXISTS (SELECT FROM task_queue t WHERE t.id = j.id AND t.lease_token IS NOT DISTINCT FROM $5)",
+        r#"SELECT c.owner_uid, c.id, c.graph_bytes, j.request AS "request: Json<Request>"
+           FROM jobs j JOIN canvases c ON c.key = j.canvas_key
+           WHERE j.id = $1 AND j.account_uid = $2 AND (c.node_count > $3 OR c.graph_bytes > $4)
+             AND EXISTS (SELECT FROM task_queue t WHERE t.id = j.id AND t.lease_token IS NOT DISTINCT FROM $5)"#,
         id.0,
         account.as_str(),
         SMALL_NODES_MAX,
         SMALL_BYTES_MAX,
         lease_token,
     );
-    Ok(found.fetch_optional(conn).await?.map(|canvas| {
-        let owner = AccountUid::from_stored(canvas.owner_uid);
-        (CanvasHandle { owner, id: CanvasId::from_stored(canvas.id) }, canvas.graph_bytes)
+    Ok(found.fetch_optional(conn).await?.map(|row| {
+        let (owner, id) = (AccountUid::from_stored(row.owner_uid), CanvasId::from_stored(row.id));
+        LargeCanvas { canvas: CanvasHandle { owner, id }, bytes: row.graph_bytes, request: row.request.0 }
     }))
 }
 

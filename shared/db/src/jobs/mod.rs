@@ -28,6 +28,7 @@ use std::slice;
 use std::time::Duration;
 
 use domain::asset::AssetKind;
+use domain::canvas::Actor;
 use domain::id::{AccountUid, AssetHandle, CanvasHandle, JobId};
 use domain::job::{JobOperation, Record, Request};
 use domain::recipe::run::RunId;
@@ -37,13 +38,14 @@ use uuid::Uuid;
 
 pub use abandon::{Abandoned, abandon};
 pub use debts::{give_up, make_up, may_be_retried, owing};
-pub use end::{JobCanvas, JobEnd, LockedJob, end, large_canvas, lock, remove_targets_at_end};
+pub use end::{JobCanvas, JobEnd, LargeCanvas, LockedJob, end, large_canvas, lock, remove_targets_at_end};
 pub use retention::{Removed, Windows, expire, last_form, mark_finalized, remove};
 pub use settlement::settle;
 pub use start::{StartFacts, StartQuestion, read_for_start};
 pub use work::{ResultFiles, StagedResult, begin, mark_finalizing, note_progress, stage_results, transition};
 
 use crate::Result;
+use crate::error::known;
 use row::{JobFilter, JobRow};
 
 /// A job to accept.
@@ -177,11 +179,17 @@ pub async fn get(
     row.filter(|row| !row.is_over(tombstone)).map(|row| row.aged().record()).transpose()
 }
 
-/// Locks a job, so that its video stays with it until the transaction ends.
+/// Locks a job, so that its video stays with it until the transaction ends. Returns who started it.
 #[tracing::instrument(skip_all, name = "db.job.hold_video")]
-pub async fn hold_video(conn: &mut PgConnection, id: JobId) -> Result<()> {
-    sqlx::query!("SELECT FROM jobs WHERE id = $1 FOR NO KEY UPDATE", id.0).execute(conn).await?;
-    Ok(())
+pub async fn hold_video(conn: &mut PgConnection, id: JobId) -> Result<Option<Actor>> {
+    let row = sqlx::query!(
+        "SELECT j.account_uid, t.surface, t.label FROM jobs j JOIN tokens t ON t.id = j.token_id
+         WHERE j.id = $1 FOR NO KEY UPDATE OF j",
+        id.0
+    );
+    let Some(row) = row.fetch_optional(conn).await? else { return Ok(None) };
+    let (owner_uid, label) = (AccountUid::from_stored(row.account_uid), row.label);
+    Ok(Some(Actor { owner_uid, surface: known("tokens.surface", &row.surface)?, label }))
 }
 
 /// Hands the video of a locked job to the asset that the transaction has made of it. The job no longer refers to its files.

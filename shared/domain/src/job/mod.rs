@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use crate::graph::{Role, named};
 use crate::id::{AccountUid, AssetHandle, CanvasHandle, JobId, NodeId};
+use crate::lineage::{InputRole, Parent};
 use crate::message::{Queue, TaskKind};
 use crate::model::{Capability, ProviderKind};
 use crate::origin::AiGenerated;
@@ -254,6 +255,20 @@ impl Request {
             Request::Video(video) => video.images().map(|image| image.named.clone()).collect(),
         }
     }
+
+    /// The assets that the job reads, in order.
+    pub fn parents(&self) -> Vec<Parent> {
+        let parent = |asset: &AssetHandle, role| Parent { asset: asset.clone(), role };
+        match self {
+            Request::Action(action) => action.inputs.iter().map(|input| parent(&input.asset, None)).collect(),
+            Request::Image(image) => {
+                let references = image.references.iter().map(|it| parent(&it.asset, it.role.map(InputRole::from)));
+                let mask = image.mask.iter().map(|mask| parent(&mask.asset, Some(InputRole::Mask)));
+                references.chain(mask).collect()
+            }
+            Request::Video(video) => video.parents(),
+        }
+    }
 }
 
 /// An Action with its parameters.
@@ -359,6 +374,15 @@ impl VideoRequest {
     /// Frames and references, in this order.
     pub fn images(&self) -> impl Iterator<Item = &VideoImage> {
         self.first_frame.iter().chain(&self.last_frame).chain(&self.references)
+    }
+
+    /// The assets that the job reads, in order.
+    pub fn parents(&self) -> Vec<Parent> {
+        let first = self.first_frame.iter().map(|it| (it, Some(InputRole::FirstFrame)));
+        let last = self.last_frame.iter().map(|it| (it, Some(InputRole::LastFrame)));
+        let references = self.references.iter().map(|it| (it, it.role.map(InputRole::from)));
+        let images = first.chain(last).chain(references);
+        images.filter_map(|(image, role)| Some(Parent { asset: image.asset.clone()?, role })).collect()
     }
 }
 

@@ -7,6 +7,7 @@ use uuid::Uuid;
 use super::{
     ChosenModel, Failure, JobKind, JobOperation, JobStatus, Preview, Record, ReferenceInput, VideoRequest, canvas_url,
 };
+use crate::asset::made_name;
 use crate::constant::{Generation, VideoWork};
 use crate::graph::{Role, named};
 use crate::id::{AssetHandle, CanvasHandle, JobHandle, JobId, JobOutputUrl, JobUrl, ModelKey, NodeHandle, NodeId};
@@ -240,6 +241,11 @@ impl VideoRequest {
             stand_in: self.model.is_stand_in().then_some(true),
             ..Provenance::new(ProvenanceKind::Generated)
         }
+    }
+
+    /// File name of the asset of the video.
+    pub fn file_name(&self) -> String {
+        made_name(&self.prompt, "video", 1, "mp4")
     }
 
     /// The origin of the video of a provider.

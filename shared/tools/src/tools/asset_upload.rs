@@ -170,7 +170,7 @@ async fn store(call: &Call, bytes: Bytes, name: Option<&str>, target: &Target, f
     if let Some(name) = name {
         request = request.header(FILE_NAME, &utf8_percent_encode(name, NON_ALPHANUMERIC).to_string());
     }
-    let AssetRead { asset, replayed } = request.body(media_type, bytes).await?.value()?;
+    let AssetRead { asset, replayed, .. } = request.body(media_type, bytes).await?.value()?;
     let shown = match (canvas, &asset.node) {
         (Some(canvas), Some(node)) => call.client.get_node(canvas, node).await.and_then(|read| read.value()).ok(),
         _ => None,

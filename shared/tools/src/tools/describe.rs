@@ -1,5 +1,6 @@
 //! The facts of one thing.
 
+use client::Client;
 use client::answers::ElementOrVersion;
 use domain::account::Scope;
 use domain::action::{Action, Parameter, ParameterType};
@@ -9,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::answer::{Answer, Next};
 use crate::call::Call;
+use crate::canvas_name::CanvasName;
 use crate::failure::Failure;
 use crate::tool::{Hints, Result, Tool};
 
@@ -17,8 +19,9 @@ pub struct Describe;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Arguments {
-    /// recipe:…, action:…, model:…, element:…(@v…), asset:…, run:… or job:…
+    /// recipe:…, action:…, model:…, element:…(@v…), asset:…, run:… or job:…; with canvas, a node
     handle: String,
+    canvas: Option<CanvasName>,
 }
 
 #[derive(Serialize)]
@@ -30,21 +33,33 @@ pub struct Output {
 impl Tool for Describe {
     const NAME: &'static str = "describe";
     const TITLE: &'static str = "Describe";
-    const ABOUT: &'static str =
-        "All facts of one handle: ports of a Recipe, parameters of an Action or model, an Element, an asset, a run.";
+    const ABOUT: &'static str = "All facts of one handle: ports of a Recipe, parameters of an Action or model, an Element, a run; of an \
+                                 asset, or of what a node shows: prompt, model, inputs, where it is used.";
     const HINTS: Hints = Hints::READ;
     const SCOPES: &'static [Scope] = &[];
     type Arguments = Arguments;
     type Output = Output;
 
-    async fn run(call: &Call, Arguments { handle }: Arguments) -> Result<Answer<Output>> {
+    async fn run(call: &Call, Arguments { handle, canvas }: Arguments) -> Result<Answer<Output>> {
         let client = &call.client;
+        let is_node = !handle.contains(':') || handle.starts_with("node:");
+        let shown = match (handle.split_once(' '), canvas) {
+            (Some((canvas, node)), _) => Some((CanvasName::from(canvas).handle(), node)),
+            (None, canvas) => canvas.filter(|_| is_node).map(|canvas| (canvas.handle(), handle.as_str())),
+        };
+        if let Some((canvas, node)) = shown {
+            let node = client.get_node(&canvas, node).await?.value()?.node;
+            return match &node.asset {
+                Some(shown) => Ok(answer("asset", asset(client, &shown.to_string()).await?)),
+                None => Ok(answer("node", json!(node))),
+            };
+        }
         let kind = handle.split_once(':').map_or("", |(kind, _)| kind);
         let read = match kind {
             "recipe" => json!(client.get_recipe(&handle).await?.value()?.recipe),
             "action" => action(&client.get_action(&handle).await?.value()?.action),
             "model" => json!(client.get_model(&handle).await?.value()?.model),
-            "asset" => json!(client.get_asset(&handle).await?.value()?.asset),
+            "asset" => asset(client, &handle).await?,
             "element" => match client.get_element(&handle).await?.value()? {
                 ElementOrVersion::Element(read) => json!(read.element),
                 ElementOrVersion::Version(read) => json!(read.version),
@@ -52,7 +67,10 @@ impl Tool for Describe {
             // Whether work is done is said by the review of the canvas as it is now.
             "run" | "job" => client.read_work(&handle).query("view", "summary").await?.json(),
             "canvas" | "node" => {
-                let failure = Failure::argument("handle", "canvases and nodes are read with canvas_read");
+                let failure = Failure::argument(
+                    "handle",
+                    "canvases are read with canvas_read; a node is described with its canvas",
+                );
                 // Only the caller knows the canvas of a node.
                 return Err(match kind {
                     "canvas" => failure.then(Next::new("canvas_read", json!({"canvas": handle}), "the canvas")),
@@ -62,11 +80,11 @@ impl Tool for Describe {
             _ => {
                 return Err(Failure::argument(
                     "handle",
-                    "must begin with recipe:, action:, model:, element:, asset:, run: or job:",
+                    "must begin with recipe:, action:, model:, element:, asset:, run: or job:, or name a node, with its canvas",
                 ));
             }
         };
-        Ok(Answer::new(Output { kind: kind.to_owned(), facts: lasting(read) }))
+        Ok(answer(kind, read))
     }
 }
 
@@ -99,6 +117,20 @@ fn parameter(parameter: &Parameter) -> String {
     };
     let default = parameter.default.as_ref().map(|default| format!(" = {}", text(default))).unwrap_or_default();
     format!("{}{mark}: {values}{default}", parameter.id)
+}
+
+fn answer(kind: &str, facts: Value) -> Answer<Output> {
+    Answer::new(Output { kind: kind.to_owned(), facts: lasting(facts) })
+}
+
+/// An asset, how it came to be, its inputs and its places, as one object.
+async fn asset(client: &Client, handle: &str) -> Result<Value> {
+    let mut facts = json!(client.get_asset(handle).query("include", "usedIn,inputs").await?.value()?);
+    if let (Value::Object(asset), Some(facts)) = (facts["asset"].take(), facts.as_object_mut()) {
+        facts.remove("asset");
+        facts.extend(asset);
+    }
+    Ok(facts)
 }
 
 /// Members that expire in minutes.

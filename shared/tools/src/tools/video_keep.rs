@@ -57,7 +57,7 @@ impl Tool for VideoKeep {
             }
         }
         let kept = call.client.keep_job_video(&arguments.job).json(&body).prefer("handling=lenient").await?;
-        let AssetRead { asset, replayed } = kept.value()?;
+        let AssetRead { asset, replayed, .. } = kept.value()?;
         let handle = asset.handle.to_string();
         let output = Output {
             asset: handle.clone(),

@@ -14,8 +14,10 @@ use db::jobs::{NewJob, Windows};
 use db::tokens::NewToken;
 use domain::account::{Scopes, Surface};
 use domain::asset::AssetKind;
+use domain::canvas::Actor;
 use domain::id::{AccountUid, AssetHandle, AssetId, JobId};
 use domain::job::{ChosenModel, FailureCode, JobOperation, JobStatus, Record, Request, VideoImage, VideoRequest};
+use domain::lineage::Made;
 use domain::message::{Queue, ReadyTasks};
 use domain::model::{Capability, ProviderKind};
 use providers::{Calls, Catalogue, Deadlines, ManagedProtocol, Server, Setup};
@@ -251,6 +253,8 @@ impl VideoFixture {
             metadata_removed: Vec::new(),
             original: None,
             video: None,
+            made: Made::uploaded(&Actor { owner_uid: self.me.clone(), surface: Surface::Api, label: String::new() }),
+            parents: Vec::new(),
         };
         db::assets::insert(&mut conn, &asset).await.expect("inserts");
         VideoImage { named: handle.to_string(), asset: Some(handle), role: None }

@@ -145,8 +145,8 @@ pub async fn upload(
     let urls = app.previews.urls(&app.keys, &record, service::clock::now());
     let asset = record.document(&caller.account, urls);
     Ok(match replayed {
-        true => reply::ok(&AssetRead { asset, replayed: Some(true) }),
-        false => reply::created(&location, &AssetRead { asset, replayed: None }),
+        true => reply::ok(&AssetRead::new(asset, Some(true))),
+        false => reply::created(&location, &AssetRead::new(asset, None)),
     })
 }
 

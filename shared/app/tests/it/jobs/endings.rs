@@ -1,11 +1,12 @@
 use domain::canvas::ActivityType;
 use domain::graph::Node;
 use domain::job::{CancelReason, Failure, FailureCode, JobStatus, Preview};
+use domain::metadata::ProvenanceKind;
 use domain::webhook::DeliveryStatus;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::fixture::{CONTEXT, Fixture, WINDOWS, asset, begin, end_of, stored_blob};
+use crate::fixture::{CONTEXT, Fixture, WINDOWS, account, asset, begin, end_of, stored_blob};
 use app::job::{Cancellation, Completion, CompletionResult};
 use db::deliveries::{self, NewDelivery};
 use db::jobs;
@@ -48,6 +49,10 @@ async fn a_success_changes_everything_in_one_transaction() {
 
     let stored = assets::get(&mut conn, &asset("made")).await.expect("reads").expect("is stored");
     assert_eq!((stored.canvas_key, stored.name.as_str()), (Some(fixture.canvas.key), "photo-resize.png"));
+    let made = assets::lineage::made(&mut conn, &asset("made")).await.expect("reads").expect("is recorded");
+    assert_eq!((made.kind, made.by.map(|by| by.label)), (ProvenanceKind::Action, Some("laptop".to_owned())));
+    let (inputs, _) = assets::lineage::inputs(&mut conn, &account("me"), &asset("made")).await.expect("reads");
+    assert_eq!(inputs.into_iter().map(|input| input.handle).collect::<Vec<_>>(), [asset("input")]);
     let (canvas, _) =
         canvases::find(&mut conn, &fixture.account, &fixture.canvas.handle).await.expect("reads").expect("is there");
     assert_eq!((Some(canvas.revision), canvas.sequence), (record.canvas_revision, sequence + 1));

@@ -8,7 +8,7 @@ use db::PgConnection;
 use db::canvases::{self, Change};
 use domain::graph::Node;
 use domain::id::{JobId, NodeId};
-use domain::job::{CancelReason, Failure, FailureCode};
+use domain::job::{CancelReason, Failure, FailureCode, ReferenceInput};
 use domain::review::{CompletionReview, ReviewStatus};
 use service::shares::{Key, Shares};
 use uuid::Uuid;
@@ -114,6 +114,25 @@ async fn a_review_made_ahead_is_that_of_one_way_to_end() {
     let failure = Completion::Failed(failed(), Vec::new());
     let outputs = large.attempt(&failure, Some(&prepared)).await.outputs;
     assert_eq!((outputs.durable_count, outputs.failed_count), (0, 1));
+}
+
+#[tokio::test]
+async fn a_review_made_ahead_knows_whether_what_the_output_was_made_from_is_stored() {
+    let large = Large::new().await;
+    let Completion::Succeeded(mut placements) = large.fixture.success().await else { unreachable!("is a success") };
+    placements[0].provenance.references = vec![ReferenceInput { handle: "node:gone".into(), role: None }];
+    let success = Completion::Succeeded(placements);
+    for is_stored in [false, true] {
+        if is_stored {
+            let input = "INSERT INTO assets (owner_uid, id, name, mime_type, width, height, bytes, blob_key)
+                         SELECT 'me', 'input', 'a.png', 'image/png', 3, 2, 12, key FROM blobs LIMIT 1";
+            run(&large.fixture, input).await;
+        }
+        let expected = large.attempt(&success, None).await;
+        let prepared = large.prepare(&success).await.expect("is large");
+        assert_eq!(large.attempt(&success, Some(&prepared)).await, expected);
+        assert_eq!(expected.reference_lineage.finding_codes.is_empty(), is_stored, "{expected:?}");
+    }
 }
 
 #[tokio::test]
