@@ -80,8 +80,8 @@ class Agent:
                 assert told["error"]["code"] == "conflict", told
                 # What others have changed meanwhile stays theirs.
                 theirs = {node["node"].split(":")[1] for node in told["error"]["details"]["changes"]["nodes"]}
-                arguments = told["next"][-1]["arguments"]
-                arguments["operations"] = [it for it in arguments["operations"] if it["nodeId"] not in theirs]
+                mine = [it for it in arguments["operations"] if it["nodeId"] not in theirs]
+                arguments = {**arguments, "revision": told["next"][-1]["arguments"]["revision"], "operations": mine}
             revision = told["revision"]
             members = [node for node, _ in notes[:half]] if at == 0 else [node for node, _ in notes[half:]]
             group = [{"type": "section.create", "title": f"Group {at + 1}", "nodeIds": members}]

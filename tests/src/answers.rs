@@ -15,7 +15,7 @@ use domain::import::{ImageImport, ProductImport};
 use domain::job::{ImageJob, JobDocument, RunList, StartQuote, VideoJob};
 use domain::link::{DownloadLinks, UploadLinks};
 use domain::model::{ConnectionList, ModelPage, ModelRead};
-use domain::operation::OperationsAnswer;
+use domain::operation::{BatchSetAside, OperationsAnswer};
 use domain::problem::ErrorEnvelope;
 use domain::queue::ServiceStatus;
 use domain::recipe::run::{RecipeRun, RunDocument};
@@ -47,6 +47,7 @@ types![
     AssetList,
     AssetRead,
     AuthStatus,
+    BatchSetAside,
     CampaignList,
     CampaignPlanned,
     CampaignRead,

@@ -12,7 +12,7 @@ pub use domain::import::{ImageImport, ProductImport};
 pub use domain::job::{ImageJob, JobDocument, RunList, StartQuote, VideoJob};
 pub use domain::link::{DownloadLinks, UploadLinks};
 pub use domain::model::{ConnectionList, ModelPage, ModelRead};
-pub use domain::operation::OperationsAnswer;
+pub use domain::operation::{BatchSetAside, OperationsAnswer};
 pub use domain::queue::ServiceStatus;
 pub use domain::recipe::run::{RecipeRun, RunDocument};
 pub use domain::recipe::workflow::WorkflowResult;

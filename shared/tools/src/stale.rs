@@ -12,7 +12,14 @@ pub async fn add_changes(failure: Failure, call: &Call, canvas: &str, revision: 
     let Some(present) = failure.refusal.current_revision.clone() else { return failure };
     let read = call.client.get_canvas_changes(canvas).query("since", revision).query("include", "graph,authors").await;
     let failure = match read.and_then(|read| read.value()) {
-        Ok(read) => failure.with_detail("changes", changes_of(&read)),
+        // The ids of the changed nodes are among the changes.
+        Ok(read) => {
+            let mut changes = changes_of(&read);
+            if let Some(members) = changes.as_object_mut() {
+                members.retain(|_, value| value.as_array().is_none_or(|items| !items.is_empty()));
+            }
+            Failure { details: json!({"currentRevision": present, "changes": changes}), ..failure }
+        }
         Err(_) => failure,
     };
     let mut again = call.arguments.clone();

@@ -3,7 +3,9 @@
 mod clients;
 mod errors;
 mod protocol;
+mod refusals;
 mod replays;
+mod resubmit;
 mod successes;
 
 use base64::Engine;

@@ -9,7 +9,6 @@ use serde_json::{Map, Value, json};
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::canvas_name::CanvasName;
-use crate::failure::Failure;
 use crate::place::{Place, image};
 use crate::schema::one_of;
 use crate::tool::{Hints, Result, Tool};
@@ -61,17 +60,6 @@ impl Tool for ActionRun {
             None => body["place"] = Place::resolve(arguments.place, inputs.first().map(String::as_str), None),
         }
         let request = call.client.run_action(&slug).json(&body);
-        match work::start(call, request, Some((&canvas, &arguments.revision)), arguments.wait).await {
-            Err(failure) if failure.concerns("params") => Err(with_parameters(call, failure, &slug).await),
-            done => done,
-        }
-    }
-}
-
-/// Adds the parameters of the Action.
-async fn with_parameters(call: &Call, failure: Failure, slug: &str) -> Failure {
-    match call.client.get_action(slug).await.and_then(|read| read.value()) {
-        Ok(read) => failure.with_detail("parameters", json!(read.action.parameters)),
-        Err(_) => failure,
+        work::start(call, request, Some((&canvas, &arguments.revision)), arguments.wait).await
     }
 }

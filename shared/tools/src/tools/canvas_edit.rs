@@ -20,6 +20,7 @@ use crate::answer::{Answer, Next, texts};
 use crate::call::Call;
 use crate::canvas_name::CanvasName;
 use crate::failure::{Failure, finding};
+use crate::resubmit;
 use crate::schema::one_of;
 use crate::stale;
 use crate::tool::{Hints, Result, Tool};
@@ -43,8 +44,11 @@ pub struct Arguments {
     /// align?, direction?, near? or x?, y?}; section.create {clientId?, title, nodeIds?, near? or x?, y?}; section.fit, node.fit
     /// {nodeId}; canvas.update {title}. metadata: the text of text and sticky is content; altText says what an image or video shows;
     /// also color, tags, sectionId, custom; null removes
+    #[serde(default)]
     #[schemars(length(min = 1, max = 200))]
     operations: Vec<Operation>,
+    /// From an answer, instead of operations
+    resubmit: Option<String>,
     /// Change nothing, tell findings
     dry_run: Option<bool>,
     /// Apply on top of others' changes to other nodes; default true
@@ -79,6 +83,9 @@ pub struct Output {
     deleted_connections: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     findings: Option<Vec<Value>>,
+    /// What a batch that was set aside did, or would do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    did: Option<String>,
 }
 
 impl Tool for CanvasEdit {
@@ -91,8 +98,19 @@ impl Tool for CanvasEdit {
     type Arguments = Arguments;
     type Output = Output;
 
-    async fn run(call: &Call, arguments: Arguments) -> Result<Answer<Output>> {
+    async fn run(call: &Call, mut arguments: Arguments) -> Result<Answer<Output>> {
         let canvas = arguments.canvas.handle();
+        let key = match (&arguments.resubmit, arguments.operations.is_empty()) {
+            (None, false) => call.key(),
+            (None, true) => return Err(Failure::argument("operations", "is required")),
+            (Some(id), true) => {
+                arguments.operations = resubmit::read(call, &canvas, id).await?;
+                resubmit::key(id)
+            }
+            (Some(_), false) => {
+                return Err(Failure::argument("resubmit", "cannot be combined with operations"));
+            }
+        };
         let refused = names_of_refs(&arguments);
         if !refused.is_empty() {
             return Err(Failure::invalid(refused));
@@ -105,10 +123,11 @@ impl Tool for CanvasEdit {
             return Ok(Answer::new(Output {
                 dry_run: true,
                 findings: Some(findings),
+                did: arguments.did(&operations, &BTreeMap::new()),
                 ..Output::new(&read.canvas.handle, &read.canvas.revision, resolved_ids, changes)
             }));
         }
-        let body = json!({"baseRevision": arguments.revision, "idempotencyKey": call.key(), "operations": operations});
+        let body = json!({"baseRevision": arguments.revision, "idempotencyKey": key, "operations": operations});
         let mut request = call.client.apply_operations(&canvas).json(&body).prefer("return=minimal");
         if arguments.rebase != Some(false) {
             request = request.prefer("handling=lenient");
@@ -117,13 +136,21 @@ impl Tool for CanvasEdit {
             Ok(answer) => {
                 let MutationResult { canvas, replayed, resolved_ids, refs, changes } = answer.value()?;
                 let output = Output::new(canvas.handle(), canvas.revision(), resolved_ids, changes);
-                Ok(Answer::new(Output { replayed, ..output.by_refs(&refs) }))
+                let did = arguments.did(&operations, &refs);
+                Ok(Answer::new(Output { replayed, did, ..output.by_refs(&refs) }))
             }
             Err(error) => {
                 let failure = stale::add_changes(Failure::from(error), call, &canvas, &arguments.revision).await;
                 Err(free_places(failure, call, &canvas, &arguments).await)
             }
         }
+    }
+}
+
+impl Arguments {
+    /// What the operations do, where the call does not say it itself.
+    fn did(&self, operations: &[Value], refs: &BTreeMap<String, String>) -> Option<String> {
+        self.resubmit.as_ref().map(|_| resubmit::in_words(operations, refs))
     }
 }
 
@@ -145,6 +172,7 @@ impl Output {
             changed_connections: texts(changes.changed_connection_ids),
             deleted_connections: texts(changes.deleted_connection_ids),
             findings: None,
+            did: None,
         }
     }
 }

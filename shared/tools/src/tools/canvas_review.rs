@@ -10,6 +10,7 @@ use crate::answer::{Answer, Next};
 use crate::call::Call;
 use crate::canvas_name::CanvasName;
 use crate::failure::finding;
+use crate::resubmit;
 use crate::tool::{Hints, Result, Tool};
 
 /// Maximum number of findings, and of proposed operations, in an answer.
@@ -75,7 +76,10 @@ impl Tool for CanvasReview {
                 "fits Sections and texts, moves apart what overlaps or touches, lines up Sections",
             )
         });
-        let next = edit.into_iter().chain(waits).collect();
+        let mut next: Vec<Next> = edit.into_iter().chain(waits).collect();
+        for step in &mut next {
+            resubmit::shorten(call, step).await;
+        }
         let output = Output {
             canvas: canvas.handle.to_string(),
             done_claim_allowed: review.done_claim_allowed,
