@@ -42,7 +42,7 @@ const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 /// The route; its tools send their requests to `contract`.
 pub fn router(contract: Router, app: &App) -> Router<App> {
     let connect = move |parts: &Parts| client_of(&contract, parts);
-    let server = Server::remote(Arc::new(connect), app.stopping.clone());
+    let server = Server::remote(Arc::new(connect), &app.config.public_url, app.stopping.clone());
     let origins = std::iter::once(&app.config.public_url).chain(&app.config.cors_origins);
     let http = Http::new(server, origins.filter_map(|origin| with_port(origin)));
     Router::new().route("/mcp", post(answer).layer(Extension(http)))

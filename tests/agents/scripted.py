@@ -79,7 +79,7 @@ class Agent:
                     break
                 assert told["error"]["code"] == "conflict", told
                 # What others have changed meanwhile stays theirs.
-                theirs = {node["node"].split(":")[1] for node in told["error"]["details"]["changes"]["nodes"]}
+                theirs = {line.split()[0].rstrip(":") for line in told["error"]["details"]["changes"]}
                 mine = [it for it in arguments["operations"] if it["nodeId"] not in theirs]
                 arguments = {**arguments, "revision": told["next"][-1]["arguments"]["revision"], "operations": mine}
             revision = told["revision"]

@@ -6,7 +6,10 @@ from ground import SERVICE, Account, Existing, Tools, another_gateway, turned_jp
 from scene import apply, board, text
 from scripted import Agent
 
-WRITES = {"canvas_create", "canvas_edit", "asset_upload", "import_url", "action_run", "image_generate", "video_generate", "video_keep"}
+WRITES = {
+    "canvas_create", "canvas_edit", "canvas_delete", "asset_upload", "import_url", "action_run", "image_generate", "video_generate",
+    "video_keep",
+}
 
 
 def notes(count):
@@ -195,7 +198,7 @@ def hand_over():
     url, process = another_gateway()
     try:
         agent = Agent(Tools(url, account.tools.token))
-        assert agent.hand_over() == reading["handle"]
+        assert agent.hand_over() == reading["slug"]
     finally:
         process.terminate()
         process.wait()

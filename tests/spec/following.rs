@@ -522,7 +522,18 @@ async fn changes_name_the_authors_of_nodes() {
     assert!(authors[0]["label"].is_string() && authors[0]["at"].is_string() && read.get("nodes").is_none());
     let both = user.get(&changes("&include=graph,authors")).await.ok();
     assert_eq!((&both["authors"], both["nodes"][0]["ref"].clone()), (&read["authors"], json!("n1")));
-    assert!(user.get(&changes("")).await.ok().get("authors").is_none());
+    assert_eq!(both["refs"], json!({ node: "n1" }));
+    assert_eq!(both["slug"], canvas["slug"]);
+    let plain = user.get(&changes("")).await.ok();
+    assert!(
+        plain.get("authors").is_none() && plain.get("refs").is_none() && plain["slug"] == canvas["slug"],
+        "{plain}"
+    );
+    // What is deleted keeps its ref.
+    user.apply(id, json!([{"type": "node.delete", "nodeId": node}])).await;
+    let since = &last["canvas"]["revision"].as_str().expect("a revision");
+    let gone = user.get(&format!("/canvases/{id}/changes?since={since}&include=authors")).await.ok();
+    assert_eq!((&gone["deletedNodeIds"], &gone["refs"]), (&json!([node]), &json!({ node: "n1" })), "{gone}");
     user.get(&changes("&include=everything")).await.expect_error(400, "input_validation_error", &["include"]);
 }
 

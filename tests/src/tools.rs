@@ -1,7 +1,5 @@
 //! The tools of a service over `/mcp`, as a host calls them.
 
-use std::collections::BTreeMap;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -85,21 +83,20 @@ impl Client {
     }
 }
 
-/// A host that knows the list of tools, and holds each success against its output schema.
+/// A host that knows the list of tools.
 #[derive(Clone)]
 pub struct Tools {
     client: Client,
     version: &'static str,
-    outputs: BTreeMap<String, Value>,
+    list: Vec<Value>,
 }
 
 impl Tools {
     /// The tools for a token.
     pub async fn new(client: &Client, version: &'static str) -> Self {
         let list = client.mcp_result(version, "tools/list", json!({})).await;
-        let tools = list["tools"].as_array().expect("a list");
-        let outputs = tools.iter().map(|tool| (tool["name"].to_string(), tool["outputSchema"].clone())).collect();
-        Self { client: client.clone(), version, outputs }
+        let list = list["tools"].as_array().expect("a list").clone();
+        Self { client: client.clone(), version, list }
     }
 
     /// The same list with another client.
@@ -107,9 +104,9 @@ impl Tools {
         Self { client: client.clone(), ..self.clone() }
     }
 
-    /// The outputs' schemas by the quoted names of their tools.
-    pub fn outputs(&self) -> &BTreeMap<String, Value> {
-        &self.outputs
+    /// The tools as they are listed.
+    pub fn list(&self) -> &[Value] {
+        &self.list
     }
 
     /// Calls a tool.

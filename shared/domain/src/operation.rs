@@ -3,8 +3,10 @@
 //! Ids are unresolved texts: each may be a plain id, a handle, or a `clientId` from earlier in the same batch. The
 //! graph engine resolves them.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, RefBuilder, Schema, Type};
@@ -14,6 +16,7 @@ use crate::Timestamp;
 use crate::canvas::MutationResult;
 use crate::graph::{NodeType, Position, Purpose, Role, named};
 use crate::id::{AssetReference, ClientId, ConnectionReference, NodeReference};
+use crate::metadata::WritableMetadata;
 use crate::review::DryRun;
 
 /// Distance between arranged nodes, and between a Section's edge and its members, in canvas units.
@@ -265,17 +268,41 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// The types of operations, in the order of the contract.
-    pub fn types() -> Vec<String> {
-        let RefOr::T(Schema::OneOf(forms)) = Self::schema() else { unreachable!("an enumeration of several forms") };
-        let tag = |form: &RefOr<Schema>| match form {
-            RefOr::T(Schema::Object(form)) => match form.properties.get("type") {
-                Some(RefOr::T(Schema::Object(tag))) => Some(tag.enum_values.as_ref()?.first()?.as_str()?.to_owned()),
-                _ => None,
-            },
-            _ => None,
+    /// The forms of the operations as JSON Schemas without references, in the order of the contract. Metadata has the keys
+    /// that clients write.
+    pub fn forms() -> Vec<Value> {
+        let mut named = Vec::new();
+        <Self as ToSchema>::schemas(&mut named);
+        <WritableMetadata as ToSchema>::schemas(&mut named);
+        let mut named: HashMap<String, Value> = named.into_iter().map(|(name, schema)| (name, json!(schema))).collect();
+        for changed in ["NewNode", "NodePatch"] {
+            if let Some(metadata) = named.get_mut(changed).and_then(|schema| schema.pointer_mut("/properties/metadata"))
+            {
+                *metadata = json!(WritableMetadata::schema());
+            }
+        }
+        let Value::Array(mut forms) = json!(Self::schema())["oneOf"].take() else {
+            unreachable!("an enumeration of several forms")
         };
-        forms.items.iter().filter_map(tag).collect()
+        for form in &mut forms {
+            inline(form, &named);
+            // The derive forgets that the variants deny unknown fields.
+            form["additionalProperties"] = false.into();
+        }
+        forms
+    }
+}
+
+/// Replaces references within a schema by what they mean.
+fn inline(schema: &mut Value, named: &HashMap<String, Value>) {
+    let name = schema.get("$ref").and_then(Value::as_str).and_then(|path| path.rsplit('/').next());
+    if let Some(meant) = name.and_then(|name| named.get(name)) {
+        *schema = meant.clone();
+    }
+    match schema {
+        Value::Array(parts) => parts.iter_mut().for_each(|part| inline(part, named)),
+        Value::Object(members) => members.values_mut().for_each(|member| inline(member, named)),
+        _ => {}
     }
 }
 
@@ -391,4 +418,23 @@ pub enum OperationsAnswer {
     Applied(Box<MutationResult>),
     /// Result of a validated batch.
     Tried(Box<DryRun>),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_forms_have_no_references_and_the_keys_of_metadata() {
+        let forms = Operation::forms();
+        let kinds: Vec<&str> = forms.iter().filter_map(|form| form["properties"]["type"]["enum"][0].as_str()).collect();
+        assert_eq!((kinds.len(), kinds[0], kinds[14]), (15, "node.create", "canvas.update"));
+        for form in &forms {
+            assert!(!form.to_string().contains("$ref") && form["additionalProperties"] == false, "{form}");
+        }
+        for (form, member) in [(&forms[0], "node"), (&forms[1], "patch")] {
+            let keys = &form["properties"][member]["properties"]["metadata"]["properties"];
+            assert!(keys["content"].is_object() && keys["textAlign"].to_string().contains("center"), "{form}");
+        }
+    }
 }

@@ -12,6 +12,7 @@ use crate::graph::named;
 use crate::id::{AssetHandle, ConnectionHandle, NodeHandle, NodeId, OutputHandle};
 use crate::known::Name;
 use crate::operation::Operation;
+use crate::refs::{ConnectionRef, NodeRef};
 
 named! {
     /// Code of a finding; stable.
@@ -132,9 +133,17 @@ pub struct Finding {
     /// Handles of the nodes concerned.
     #[schema(value_type = Vec<NodeHandle>)]
     pub node_handles: Vec<String>,
+    /// Refs of these nodes, in the same order.
+    #[serde(default)]
+    #[schema(required)]
+    pub node_refs: Vec<NodeRef>,
     /// Handles of the connections concerned.
     #[schema(value_type = Vec<ConnectionHandle>)]
     pub connection_handles: Vec<String>,
+    /// Refs of these connections, in the same order.
+    #[serde(default)]
+    #[schema(required)]
+    pub connection_refs: Vec<ConnectionRef>,
 }
 
 impl Finding {

@@ -165,16 +165,41 @@ fn type_message(error: &ValidationError<'_>) -> String {
     }
 }
 
-/// The violations of a value that matches none of several forms: those of the form of the value's own type with the fewest.
+/// The violations of a value that matches none of several forms: those of the form of the value's own type and tag with the
+/// fewest. A tag is a member that has one value in each form; if no form has the value's own, that alone is the violation.
 fn nearest_form(path: &str, forms: &[Vec<ValidationError<'static>>]) -> Vec<Violation> {
     let is_mistyped = |error: &ValidationError<'static>| {
         field(error.instance_path()) == path && matches!(error.kind(), ValidationErrorKind::Type { .. })
     };
-    let distance = |errors: &&Vec<ValidationError<'static>>| (errors.iter().any(is_mistyped), errors.len());
-    match forms.iter().min_by_key(distance) {
-        Some(errors) => from_schema(errors),
-        None => vec![Violation::new(path, "has none of the known forms")],
-    }
+    let is_of_another = |error: &ValidationError<'static>| missed_tag(path, error).is_some();
+    let distance = |errors: &&Vec<ValidationError<'static>>| {
+        (errors.iter().any(is_mistyped), errors.iter().any(is_of_another), errors.len())
+    };
+    let Some(nearest) = forms.iter().min_by_key(distance) else {
+        return vec![Violation::new(path, "has none of the known forms")];
+    };
+    let Some((member, _)) = nearest.iter().find_map(|error| missed_tag(path, error)) else {
+        return from_schema(nearest);
+    };
+    let tags = forms.iter().flatten().filter_map(|error| missed_tag(path, error)).filter(|(of, _)| *of == member);
+    let tags: Value = tags.map(|(_, tag)| tag).collect();
+    vec![Violation::new(member, format!("must be one of {}", choices(&tags)))]
+}
+
+/// The path of a member that has only one value in a form, which is not the given one, and that value.
+fn missed_tag(path: &str, error: &ValidationError<'static>) -> Option<(String, Value)> {
+    let tag = match error.kind() {
+        ValidationErrorKind::Constant { expected_value } => expected_value.as_ref().clone(),
+        ValidationErrorKind::Enum { options } => match options.as_array().map(Vec::as_slice) {
+            Some([only]) => only.clone(),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let member = field(error.instance_path());
+    let name = member.strip_prefix(path)?.trim_start_matches('.');
+    let is_direct = !name.is_empty() && !name.contains(['.', '[']);
+    is_direct.then_some((member, tag))
 }
 
 #[cfg(test)]
@@ -238,5 +263,29 @@ mod tests {
         for message in ["must be at least the number of outputs, 2", "must be a color: #rgb", ""] {
             assert_eq!(Violation::new("a", message).rule(), None, "{message}");
         }
+    }
+
+    #[test]
+    fn a_tagged_form_is_judged_by_the_form_of_its_tag() {
+        let form = |tag: &str, member: &str| {
+            json!({"type": "object", "required": ["type", member], "additionalProperties": false,
+                "properties": {"type": {"type": "string", "enum": [tag]}, member: {"type": "number"}}})
+        };
+        let schema = json!({"type": "array", "items": {"anyOf": [form("move", "by"), form("turn", "angle")]}});
+        let validator = jsonschema::draft202012::new(&schema).expect("a schema");
+        let found = |given: Value| {
+            let errors: Vec<_> = validator.iter_errors(&given).collect();
+            let found = from_schema(&errors).into_iter().map(|it| format!("{} {}", it.field, it.message));
+            found.collect::<Vec<_>>()
+        };
+        // Of the other form it has the member, so that fewer errors would not tell.
+        let mixed = json!([{"type": "turn", "by": 1, "at": 2}]);
+        let mut violations = found(mixed);
+        violations.sort();
+        let expected =
+            ["[0].angle is required", "[0].at is not a known field", "[0].by is not a known field"].map(str::to_owned);
+        assert_eq!(violations, expected);
+        assert_eq!(found(json!([{"type": "jump", "high": true}])), ["[0].type must be one of move, turn"]);
+        assert_eq!(found(json!([{"by": 1}])), ["[0].type is required"]);
     }
 }

@@ -1,7 +1,7 @@
 //! Successful answers of tools.
 
+use domain::id::is_slug;
 use rmcp::model::{CallToolResult, ContentBlock, Resource};
-use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ pub struct Answer<T> {
 }
 
 /// A step that may come next.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Next {
     /// The tool to call.
     pub tool: &'static str,
@@ -55,6 +55,12 @@ impl<T> Answer<T> {
         Self { output, text: None, images: Vec::new(), links: Vec::new() }
     }
 
+    /// The same answer with another output.
+    pub fn map<U>(self, output: impl FnOnce(T) -> U) -> Answer<U> {
+        let Self { output: before, text, images, links } = self;
+        Answer { output: output(before), text, images, links }
+    }
+
     /// The text, where it is not the output as JSON.
     pub fn with_text(mut self, text: String) -> Self {
         self.text = Some(text);
@@ -75,9 +81,12 @@ impl<T> Answer<T> {
     }
 }
 
-/// The address of a canvas, seen as an image, as a resource: of `canvas:<owner>:<id>`.
-pub fn canvas_uri(handle: &str) -> Option<String> {
-    let (owner, id) = handle.strip_prefix("canvas:")?.split_once(':')?;
+/// The address of a canvas, seen as an image, as a resource: of `canvas:<owner>:<id>` or its slug.
+pub fn canvas_uri(named: &str) -> Option<String> {
+    if is_slug(named) {
+        return Some(format!("canvas://{named}/render.png"));
+    }
+    let (owner, id) = named.strip_prefix("canvas:")?.split_once(':')?;
     Some(format!("canvas://{owner}/{id}/render.png"))
 }
 
@@ -151,6 +160,7 @@ mod tests {
     #[test]
     fn assets_and_canvases_have_addresses() {
         assert_eq!(canvas_uri("canvas:ana:board").as_deref(), Some("canvas://ana/board/render.png"));
+        assert_eq!(canvas_uri("~7kq2m9xa").as_deref(), Some("canvas://~7kq2m9xa/render.png"));
         assert_eq!(canvas_uri("canvas:board"), None);
         assert_eq!(asset_uri("asset:ana:a1").as_deref(), Some("canvas://asset/ana/a1"));
         assert_eq!(asset_uri("asset:a1"), None);

@@ -1,6 +1,7 @@
 //! A call of a tool: what it may use.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use client::Client;
 use domain::idempotency::canonical_request;
@@ -19,6 +20,8 @@ pub struct Call {
     pub root: Option<Root>,
     /// Canceled when waits are to end because the process stops.
     pub stopping: CancellationToken,
+    /// Where people reach the service, without a slash at the end.
+    pub(crate) public_url: Arc<str>,
     pub(crate) tool: &'static str,
     pub(crate) arguments: Map<String, Value>,
     /// Takes the states that are reported to a caller who waits.

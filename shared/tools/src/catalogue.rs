@@ -1,6 +1,6 @@
 //! All tools, in the order in which they are listed.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use domain::account::Scope;
 use futures_util::future::{BoxFuture, FutureExt};
@@ -25,6 +25,7 @@ pub struct Entry {
     any_scope: &'static [Scope],
     schema: Value,
     validator: Validator,
+    add_instead: fn(&Value, Failure) -> Failure,
     run: fn(&Call, Value) -> BoxFuture<'_, Result<CallToolResult>>,
 }
 
@@ -52,9 +53,8 @@ impl Entry {
         if T::HINTS.repeats && !T::HINTS.reads {
             annotations = annotations.idempotent(true);
         }
-        let definition = rmcp::model::Tool::new(T::NAME, T::ABOUT, input)
+        let definition = rmcp::model::Tool::new(T::NAME, T::ABOUT, schema::listed(&input))
             .with_title(T::TITLE)
-            .with_raw_output_schema(Arc::new(schema::of_answer::<T::Output>()))
             .with_annotations(annotations);
         Self {
             definition,
@@ -63,6 +63,7 @@ impl Entry {
             any_scope: T::ANY_SCOPE,
             schema,
             validator,
+            add_instead: T::add_instead,
             run: run::<T>,
         }
     }
@@ -83,7 +84,7 @@ impl Entry {
         call.arguments = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
         let ended = match violations.is_empty() {
             true => (self.run)(&call, given).await,
-            false => Err(Failure::invalid(violations)),
+            false => Err((self.add_instead)(&given, Failure::invalid(violations))),
         };
         match ended {
             Ok(result) => Ok(result),
@@ -119,6 +120,7 @@ fn entries(local: bool) -> Vec<Entry> {
         Entry::new::<tools::canvas_read::CanvasRead>(local),
         Entry::new::<tools::canvas_view::CanvasView>(local),
         Entry::new::<tools::canvas_edit::CanvasEdit>(local),
+        Entry::new::<tools::canvas_delete::CanvasDelete>(local),
         Entry::new::<tools::canvas_review::CanvasReview>(local),
         Entry::new::<tools::asset_upload::AssetUpload>(local),
         Entry::new::<tools::asset_download::AssetDownload>(local),
@@ -149,8 +151,10 @@ mod tests {
 
     /// Each host reads the whole list before its first call.
     const LIST_BYTES_MAX: usize = 26_000;
+    /// 6000 tokens of o200k_base: of lists of tools the estimate is 12 % above that, of the forms of operations 18 to 21 %.
+    const LIST_ESTIMATE_MAX: usize = 6_700;
 
-    const NAMES: [&str; 21] = [
+    const NAMES: [&str; 22] = [
         "status",
         "find",
         "describe",
@@ -158,6 +162,7 @@ mod tests {
         "canvas_read",
         "canvas_view",
         "canvas_edit",
+        "canvas_delete",
         "canvas_review",
         "asset_upload",
         "asset_download",
@@ -174,6 +179,33 @@ mod tests {
         "element_manage",
     ];
 
+    /// Counts the pieces of a text: words cut where a capital follows a small letter and after every eight letters, numbers after
+    /// every three digits, and other characters in a row after every three. Spaces belong to what follows them.
+    fn estimate(text: &str) -> usize {
+        let kind = |c: char| match c {
+            c if c.is_alphabetic() => Some((0, 8)),
+            c if c.is_numeric() => Some((1, 3)),
+            c if c.is_whitespace() => None,
+            _ => Some((2, 3)),
+        };
+        let (mut pieces, mut last, mut length, mut was_small) = (0, None, 0, false);
+        for c in text.chars() {
+            let is_hump = was_small && c.is_uppercase();
+            was_small = c.is_lowercase();
+            let Some((kind, most)) = kind(c) else {
+                last = None;
+                continue;
+            };
+            if last == Some(kind) && length < most && !is_hump {
+                length += 1;
+            } else {
+                pieces += 1;
+                (last, length) = (Some(kind), 1);
+            }
+        }
+        pieces
+    }
+
     fn names(scopes: &[Scope]) -> Vec<&'static str> {
         all(false).iter().filter(|entry| entry.is_for(scopes)).map(|entry| entry.definition.name.as_ref()).collect()
     }
@@ -185,6 +217,8 @@ mod tests {
             let list: Vec<_> = all(local).iter().map(|entry| &entry.definition).collect();
             let bytes = json!(list).to_string().len();
             assert!(bytes <= LIST_BYTES_MAX, "{bytes} bytes");
+            let tokens = estimate(&json!(list).to_string());
+            assert!(tokens <= LIST_ESTIMATE_MAX, "about {tokens} tokens");
         }
     }
 
@@ -211,22 +245,32 @@ mod tests {
     }
 
     #[test]
-    fn every_schema_is_one_of_an_object_and_compiles() {
-        for entry in all(true) {
+    fn every_schema_is_a_plain_one_of_an_object() {
+        for entry in all(true).iter().chain(all(false)) {
             let definition = &entry.definition;
-            let output = definition.output_schema.as_deref().expect("each tool has one");
-            for schema in [definition.input_schema.as_ref(), output] {
-                let schema = Value::Object(schema.clone());
-                assert_eq!(schema["type"], "object", "{}", definition.name);
-                assert!(
-                    schema.get("$defs").is_none() && !schema.to_string().contains("\"null\""),
-                    "{}: {schema}",
-                    definition.name
-                );
-                jsonschema::draft202012::new(&schema).unwrap_or_else(|error| panic!("{}: {error}", definition.name));
+            let schema = Value::Object(definition.input_schema.as_ref().clone());
+            assert_eq!(
+                (&schema["type"], &schema["additionalProperties"]),
+                (&json!("object"), &json!(false)),
+                "{}",
+                definition.name
+            );
+            // Some hosts refuse the whole list for a union at the top, or for a reference.
+            for keyword in ["oneOf", "anyOf", "allOf", "$ref", "$defs"] {
+                assert!(schema.get(keyword).is_none(), "{}: {keyword}", definition.name);
             }
-            assert_eq!(definition.input_schema["additionalProperties"], false, "{}", definition.name);
+            assert!(!schema.to_string().contains("$ref"), "{}", definition.name);
+            assert_eq!(definition.output_schema, None, "{}", definition.name);
         }
+    }
+
+    #[test]
+    fn only_deletions_cancellations_and_what_a_person_confirms_are_destructive() {
+        let destructive = |entry: &&Entry| {
+            entry.definition.annotations.as_ref().is_some_and(|hints| hints.destructive_hint == Some(true))
+        };
+        let names: Vec<&str> = all(false).iter().filter(destructive).map(|it| it.definition.name.as_ref()).collect();
+        assert_eq!(names, ["canvas_delete", "run_cancel", "element_manage"]);
     }
 
     #[test]

@@ -189,9 +189,14 @@ fn shortened(details: &ErrorDetails) -> Value {
 /// A finding in short.
 pub fn finding(finding: &Finding) -> Value {
     let mut short = json!({"code": finding.code, "message": finding.message});
-    for (name, handles) in [("nodes", &finding.node_handles), ("connections", &finding.connection_handles)] {
+    for (name, handles, refs) in [
+        ("nodes", &finding.node_handles, json!(finding.node_refs)),
+        ("connections", &finding.connection_handles, json!(finding.connection_refs)),
+    ] {
         if !handles.is_empty() {
-            short[name] = json!(handles);
+            // A service without refs tells handles alone.
+            let has_all = refs.as_array().is_some_and(|refs| refs.len() == handles.len());
+            short[name] = if has_all { refs } else { json!(handles) };
         }
     }
     if finding.holds_claim {

@@ -10,6 +10,8 @@ use crate::failure::{Failure, Retry};
 
 /// Maximum number of models in an answer.
 const MODELS_MAX: usize = 10;
+/// Maximum number of outputs of a call.
+const OUTPUTS_MAX: i64 = 8;
 
 /// Adds the balance to a refusal for its price, and the models with all of these capabilities that the balance can pay, with the
 /// number of outputs of each. If the call, which would make `outputs` images or videos, can make fewer or cheaper ones, adds that
@@ -44,6 +46,7 @@ pub async fn add_affordable_models(
         if changed.contains_key("count") {
             changed.insert("count".to_owned(), affordable.into());
         }
+        changed.entry("asked").or_insert_with(|| outputs.into());
         failure =
             failure.then(Next::new(call.tool, changed.into(), "as many as can be paid; ask a person about the others"));
     } else if outputs > 0
@@ -61,7 +64,7 @@ pub async fn add_affordable_models(
         };
     }
     let fitting = fitting.iter().map(|it| {
-        json!({"model": it.handle, "name": it.name, "creditCost": it.credit_cost, "outputsUpTo": up_to(it).min(4)})
+        json!({"model": it.handle, "name": it.name, "creditCost": it.credit_cost, "outputsUpTo": up_to(it).min(OUTPUTS_MAX)})
     });
     failure.with_detail("fitting", fitting.collect())
 }

@@ -22,6 +22,7 @@ mod funds;
 pub mod http;
 mod lines;
 mod message;
+mod names;
 mod place;
 mod prompts;
 mod remedy;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use client::answers::NodeRead;
 use domain::Violation;
-use domain::action::{Parameter, ParameterType};
+use domain::action::Parameter;
 use domain::metadata::ServerMetadata;
 use domain::refs::{ConnectionRef, NodeRef};
 use domain::review::DryRun;
@@ -23,6 +23,7 @@ use crate::correct::{Corrected, nearest};
 use crate::failure::{Failure, Retry};
 use crate::resubmit;
 use crate::tool::Tool;
+use crate::tools::describe;
 use crate::tools::find::Find;
 
 /// Longest call with placeholders, in bytes: a longer one is not written again only to show what is missing.
@@ -216,7 +217,7 @@ async fn params(again: &mut Corrected, left: &mut Vec<(String, Violation)>, call
         let ids = || parameters.iter().map(|parameter| parameter.id.as_ref());
         let meant = if ids().any(|id| id == name) { Some(name) } else { nearest(name, ids()) };
         let known = parameters.iter().find(|parameter| meant == Some(parameter.id.as_ref()));
-        if let Some(line) = known.map(parameter_line).filter(|line| !lines.contains(line)) {
+        if let Some(line) = known.map(describe::parameter).filter(|line| !lines.contains(line)) {
             lines.push(line);
         }
         let was_given = sent.get(&path).is_some();
@@ -244,32 +245,10 @@ fn within(parameter: &Parameter, given: &Value) -> Option<Value> {
     let number = given.as_f64()?;
     let bounded = number.max(parameter.min.unwrap_or(number)).min(parameter.max.unwrap_or(f64::INFINITY));
     match parameter.integer {
-        Some(true) => Some((bounded.round() as i64).into()),
+        // Bounds of whole numbers may be between two of them.
+        Some(true) => Some((bounded.round().min(parameter.max.unwrap_or(bounded).floor()) as i64).into()),
         _ => Number::from_f64(bounded).map(Value::Number),
     }
-}
-
-/// A parameter in one line: `width integer from 1 to 16384, required: in pixels`.
-fn parameter_line(parameter: &Parameter) -> String {
-    let kind = match parameter.kind {
-        ParameterType::Number if parameter.integer == Some(true) => "integer",
-        ParameterType::Select => "",
-        kind => kind.as_str(),
-    };
-    let options: Vec<String> = parameter.options.iter().map(|option| option.value.to_string()).collect();
-    let bounds = [("from", parameter.min), ("to", parameter.max)];
-    let bounds = bounds.iter().filter_map(|(word, bound)| Some(format!("{word} {}", (*bound)?)));
-    let about = [kind.to_owned(), options.join("|")].into_iter().filter(|it| !it.is_empty()).chain(bounds);
-    let default = match (&parameter.default, parameter.required) {
-        (Some(default), _) => format!(", default {default}"),
-        (None, true) => ", required".to_owned(),
-        (None, false) => String::new(),
-    };
-    let description = match parameter.description.is_empty() {
-        true => String::new(),
-        false => format!(": {}", parameter.description),
-    };
-    format!("{} {}{default}{description}", parameter.id, about.collect::<Vec<_>>().join(" "))
 }
 
 /// The kind of the thing that a path names, if it names one.
@@ -320,7 +299,7 @@ fn words(name: &str) -> Option<&str> {
 
 /// The handle of a match. A start takes a version of an Element.
 fn handle<'a>(found: &'a Value, path: &str) -> Option<&'a str> {
-    let members: &[&str] = if path.starts_with("elements") { &["versionHandle"] } else { &["handle", "run"] };
+    let members: &[&str] = if path.starts_with("elements") { &["versionHandle"] } else { &["handle", "run", "canvas"] };
     members.iter().find_map(|member| found[member].as_str())
 }
 
@@ -517,8 +496,6 @@ pub fn look(tool: &str, arguments: &Map<String, Value>) -> Next {
 
 #[cfg(test)]
 mod tests {
-    use domain::action::ParameterOption;
-
     use super::*;
 
     #[test]
@@ -563,43 +540,19 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_is_one_line() {
-        let mut parameter = Parameter {
-            id: "width".into(),
-            title: "Width".into(),
-            description: "In pixels.".into(),
-            kind: ParameterType::Number,
-            required: true,
-            integer: Some(true),
-            min: Some(1.0),
-            max: Some(16_384.0),
-            step: None,
-            max_length: None,
-            options: Vec::new(),
-            default: None,
+    fn a_number_is_brought_within_the_bounds_of_its_parameter() {
+        let mut parameter = json!({"id": "p", "title": "P", "type": "number", "required": false, "min": 1, "max": 9.5});
+        let within = |parameter: &Value, given: Value| {
+            let parameter = serde_json::from_value(parameter.clone()).expect("a parameter");
+            super::within(&parameter, &given)
         };
-        assert_eq!(parameter_line(&parameter), "width integer from 1 to 16384, required: In pixels.");
-        for (given, bounded) in [
-            (json!(0), Some(json!(1))),
-            (json!(9.6), Some(json!(10))),
-            (json!(99_999), Some(json!(16_384))),
-            (json!("9"), None),
-        ] {
-            assert_eq!(within(&parameter, &given), bounded, "{given}");
+        for (given, bounded) in [(json!(0), Some(json!(1.0))), (json!(99), Some(json!(9.5))), (json!("9"), None)] {
+            assert_eq!(within(&parameter, given), bounded);
         }
-        let option = |value: &str| ParameterOption { value: value.into(), label: "".into() };
-        parameter = Parameter {
-            id: "fit".into(),
-            description: "".into(),
-            kind: ParameterType::Select,
-            required: false,
-            min: None,
-            max: None,
-            options: vec![option("cover"), option("contain")],
-            default: Some("cover".into()),
-            ..parameter
-        };
-        assert_eq!(parameter_line(&parameter), r#"fit "cover"|"contain", default "cover""#);
+        parameter["integer"] = true.into();
+        for (given, bounded) in [(0.0, 1), (2.6, 3), (99.0, 9)] {
+            assert_eq!(within(&parameter, json!(given)), Some(json!(bounded)));
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use client::{Client, Error, Item};
 use domain::canvas::CanvasSummary;
-use domain::id::{CanvasHandle, is_plain_id};
+use domain::id::{CanvasHandle, is_plain_id, is_slug};
 use http::header::ACCEPT;
 use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
 use serde_json::Value;
@@ -29,6 +29,12 @@ impl Address {
     /// `None` if no template matches.
     pub fn parse(uri: &str) -> Option<Self> {
         let parts: Vec<&str> = uri.strip_prefix("canvas://")?.split('/').collect();
+        // What a tool has drawn is linked by the slug.
+        if let [slug, "render.png"] = parts[..]
+            && is_slug(slug)
+        {
+            return Some(Self::Render(slug.to_owned()));
+        }
         if !parts.iter().all(|part| is_plain_id(part) || *part == "render.png") {
             return None;
         }
@@ -48,12 +54,14 @@ impl Address {
         }
     }
 
-    /// The canvas that the address shows an aspect of.
+    /// The handle of the canvas that the address shows an aspect of, if it has it.
     pub fn canvas(&self) -> Option<&str> {
         match self {
             Self::Outline(canvas) | Self::Review(canvas) | Self::Render(canvas) => Some(canvas),
             Self::Asset(_) | Self::Run(_) => None,
         }
+        .map(String::as_str)
+        .filter(|canvas| !is_slug(canvas))
     }
 
     /// Reads it. `uri` is the address as it was given.

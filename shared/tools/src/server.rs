@@ -67,18 +67,21 @@ enum Caller {
 #[derive(Clone)]
 pub struct Server {
     caller: Caller,
+    /// Where people reach the service, without a slash at the end.
+    public_url: Arc<str>,
     stopping: CancellationToken,
 }
 
 impl Server {
-    /// A server for one caller, who may name the files below `root`.
-    pub fn local(client: Client, root: Root) -> Self {
-        Self { caller: Caller::One { client, root }, stopping: CancellationToken::new() }
+    /// A server for one caller, who may name the files below `root`. People reach the service at `public_url`.
+    pub fn local(client: Client, root: Root, public_url: &str) -> Self {
+        let caller = Caller::One { client, root };
+        Self { caller, public_url: public_url.trim_end_matches('/').into(), stopping: CancellationToken::new() }
     }
 
-    /// A server for the sender of each request. Waits end when `stopping` is canceled.
-    pub fn remote(connect: Connect, stopping: CancellationToken) -> Self {
-        Self { caller: Caller::Each(connect), stopping }
+    /// A server for the sender of each request. People reach the service at `public_url`. Waits end when `stopping` is canceled.
+    pub fn remote(connect: Connect, public_url: &str, stopping: CancellationToken) -> Self {
+        Self { caller: Caller::Each(connect), public_url: public_url.trim_end_matches('/').into(), stopping }
     }
 
     fn is_local(&self) -> bool {
@@ -178,6 +181,7 @@ impl ServerHandler for Server {
             client: self.client(&context)?,
             root: self.root(),
             stopping: self.stopping.clone(),
+            public_url: Arc::clone(&self.public_url),
             tool: entry_name(entry),
             arguments: Default::default(),
             progress: token.is_some().then_some(progress),
@@ -384,6 +388,6 @@ pub mod tests {
 
     /// A server without a service.
     pub fn server() -> Server {
-        Server::local(Client::new(Silent), Root::new(Path::new("/")).expect("a directory"))
+        Server::local(Client::new(Silent), Root::new(Path::new("/")).expect("a directory"), "http://localhost")
     }
 }

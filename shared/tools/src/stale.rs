@@ -14,10 +14,7 @@ pub async fn add_changes(failure: Failure, call: &Call, canvas: &str, revision: 
     let failure = match read.and_then(|read| read.value()) {
         // The ids of the changed nodes are among the changes.
         Ok(read) => {
-            let mut changes = changes_of(&read);
-            if let Some(members) = changes.as_object_mut() {
-                members.retain(|_, value| value.as_array().is_none_or(|items| !items.is_empty()));
-            }
+            let changes = changes_of(&read).map_or_else(|| json!("too much has changed"), |lines| json!(lines));
             Failure { details: json!({"currentRevision": present, "changes": changes}), ..failure }
         }
         Err(_) => failure,

@@ -12,10 +12,11 @@ use rmcp::ServiceExt;
 use crate::lines::Lines;
 use crate::server::Server;
 
-/// Serves the tools of `client` on standard input and output until the input ends. Tools may read the files below `root`.
-pub async fn serve(client: Client, root: Root) -> io::Result<()> {
+/// Serves the tools of `client` on standard input and output until the input ends. Tools may read the files below `root`. People
+/// reach the service at `public_url`.
+pub async fn serve(client: Client, root: Root, public_url: &str) -> io::Result<()> {
     let lines = Lines::new(tokio::io::stdin(), tokio::io::stdout());
-    let service = Server::local(client, root).serve(lines).await.map_err(io::Error::other)?;
+    let service = Server::local(client, root, public_url).serve(lines).await.map_err(io::Error::other)?;
     service.waiting().await.map_err(io::Error::other)?;
     Ok(())
 }

@@ -6,6 +6,7 @@ use domain::account::Scope;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::answer::Answer;
 use crate::call::Call;
@@ -30,9 +31,9 @@ pub struct Hints {
 impl Hints {
     /// A tool that only reads.
     pub const READ: Self = Self { reads: true, destroys: false, repeats: true, reaches_out: false };
-    /// A tool that adds something, each time it is called.
+    /// A tool that adds or changes something, each time it is called.
     pub const ADD: Self = Self { reads: false, destroys: false, repeats: false, reaches_out: false };
-    /// A tool that adds something once.
+    /// A tool that adds or changes something once.
     pub const ADD_ONCE: Self = Self { repeats: true, ..Self::ADD };
     /// A tool that may take something away.
     pub const CHANGE: Self = Self { destroys: true, ..Self::ADD_ONCE };
@@ -51,7 +52,12 @@ pub trait Tool: Send + 'static {
     /// Scopes of which it needs one, unless there are none.
     const ANY_SCOPE: &'static [Scope] = &[];
     type Arguments: DeserializeOwned + JsonSchema + Send;
-    type Output: Serialize + JsonSchema;
+    type Output: Serialize;
+
+    /// Adds to the refusal of arguments that do not fit the schema what the caller can do instead.
+    fn add_instead(_arguments: &Value, failure: Failure) -> Failure {
+        failure
+    }
 
     fn run(call: &Call, arguments: Self::Arguments) -> impl Future<Output = Result<Answer<Self::Output>>> + Send;
 }

@@ -17,6 +17,7 @@ use tokio::sync::Notify;
 use crate::answer::{Answer, AnswerImage, Next, present};
 use crate::call::Call;
 use crate::failure::{Failure, Retry};
+use crate::names::{NamedCanvas, Names};
 use crate::stale;
 use crate::tool::Result;
 
@@ -42,7 +43,7 @@ pub struct Wait(#[schemars(range(min = 0, max = 50))] u64);
 
 /// Work as a tool reports it.
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Default, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Work {
     /// `run:…`, of a video `job:…`.
@@ -50,6 +51,7 @@ pub struct Work {
     kind: String,
     status: String,
     canvas: Option<String>,
+    url: Option<String>,
     revision: Option<String>,
     credit_cost: i64,
     stand_in: bool,
@@ -57,7 +59,6 @@ pub struct Work {
     outputs: Vec<Output>,
     /// The cause of the wait.
     waiting: Option<String>,
-    #[schemars(with = "Option<Value>")]
     failure: Option<WorkFailure>,
     instruction: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -66,7 +67,7 @@ pub struct Work {
 
 /// Outputs of the work.
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Default, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Output {
     key: Option<String>,
@@ -77,7 +78,6 @@ struct Output {
     height: Option<u32>,
     text: Option<String>,
     download_url: Option<String>,
-    #[schemars(with = "Option<Value>")]
     failure: Option<WorkFailure>,
 }
 
@@ -107,6 +107,7 @@ impl Work {
             kind: record.kind.clone(),
             status: record.status.clone(),
             canvas: record.canvas().cloned(),
+            url: None,
             revision: record.canvas_revision.clone(),
             credit_cost: record.credit_cost,
             stand_in: record.stand_in,
@@ -127,6 +128,39 @@ impl Work {
             work.next.push(Next::new("canvas_read", json!({"canvas": canvas}), "what it made"));
         }
         work
+    }
+
+    /// Names canvases by their slugs and nodes by their refs.
+    pub async fn name(call: &Call, works: &mut [Self]) {
+        let on = |work: &Self| {
+            let nodes: Vec<Option<String>> = work.outputs.iter().map(|output| output.node.clone()).collect();
+            // A work without nodes has a canvas all the same.
+            let nodes = if nodes.is_empty() { vec![None] } else { nodes };
+            work.canvas
+                .iter()
+                .flat_map(move |canvas| nodes.clone().into_iter().map(move |node| (canvas.clone(), node)))
+                .collect::<Vec<_>>()
+        };
+        let named = works.iter().flat_map(on).collect();
+        let names = Names::read(call, named).await;
+        for work in works {
+            let Some(handle) = &work.canvas else { continue };
+            for node in work.outputs.iter_mut().filter_map(|output| output.node.as_mut()) {
+                *node = names.node(handle, node);
+            }
+            let NamedCanvas { canvas, url } = names.canvas(call, handle);
+            for Next { arguments, .. } in &mut work.next {
+                if let Some(named) = arguments.get_mut("canvas") {
+                    *named = canvas.as_str().into();
+                }
+            }
+            (work.canvas, work.url) = (Some(canvas), Some(url));
+        }
+    }
+
+    /// Returns `true` if it has failed.
+    pub fn has_failed(&self) -> bool {
+        self.status == JobStatus::Failed.as_str()
     }
 
     /// The images that it has made.
@@ -170,13 +204,20 @@ impl Output {
     }
 }
 
-/// An item of the list of runs in short.
-pub fn summary(run: &RunSummary) -> Value {
-    present(json!({
-        "run": run.handle, "kind": run.kind, "operation": run.operation, "status": run.status,
-        "createdAt": run.created_at, "creditCost": run.credit_cost, "outputs": run.outputs, "canvas": run.canvas_id,
-        "waitingFor": run.waiting_for,
-    }))
+/// Items of the list of runs in short.
+pub async fn summaries(call: &Call, runs: &[RunSummary]) -> Vec<Value> {
+    let canvases = runs.iter().filter_map(|run| run.canvas_id.as_ref()).map(|canvas| (canvas.to_string(), None));
+    let names = Names::read(call, canvases.collect()).await;
+    let short = |run: &RunSummary| {
+        let on = run.canvas_id.as_ref().map(|canvas| names.canvas(call, &canvas.to_string()));
+        let (canvas, url) = on.map(|NamedCanvas { canvas, url }| (canvas, url)).unzip();
+        present(json!({
+            "run": run.handle, "kind": run.kind, "operation": run.operation, "status": run.status,
+            "createdAt": run.created_at, "creditCost": run.credit_cost, "outputs": run.outputs, "canvas": canvas, "url": url,
+            "waitingFor": run.waiting_for,
+        }))
+    };
+    runs.iter().map(short).collect()
 }
 
 /// Starts work on a canvas at a revision, and waits for its end.
@@ -186,38 +227,63 @@ pub async fn start<T: 'static>(
     on: Option<(&str, &str)>,
     wait: Option<Wait>,
 ) -> Result<Answer<Work>> {
-    let started = match request.cast::<WorkRecord>().prefer("handling=lenient").await {
-        Ok(started) => (started.value()?, started.time()),
+    let started = begin(call, request, on).await?;
+    let mut works = end(call, vec![started], on, wait).await;
+    match works.pop() {
+        Some(work) if work.has_failed() => Err(failed(work)),
+        Some(work) => Ok(with_images(&call.client, work).await),
+        None => unreachable!("one work for each start"),
+    }
+}
+
+/// A record, and the time at which it was read.
+pub type Read = (WorkRecord, Timestamp);
+
+/// Starts work on a canvas at a revision.
+pub async fn begin<T: 'static>(
+    call: &Call,
+    request: client::Call<Started<T>>,
+    on: Option<(&str, &str)>,
+) -> Result<Read> {
+    match request.cast::<WorkRecord>().prefer("handling=lenient").await {
+        Ok(started) => Ok((started.value()?, started.time())),
         Err(error) => {
             let failure = Failure::from(error);
-            return Err(match on {
+            Err(match on {
                 Some((canvas, revision)) => stale::add_changes(failure, call, canvas, revision).await,
                 None => failure,
-            });
+            })
         }
-    };
+    }
+}
+
+/// Waits for the ends of started works, and reports them.
+pub async fn end(call: &Call, started: Vec<Read>, on: Option<(&str, &str)>, wait: Option<Wait>) -> Vec<Work> {
     let seconds = wait.map_or(WAIT_SECONDS, |Wait(seconds)| seconds);
-    // Nothing would happen during the wait.
-    let seconds = if waits_for_worker(&started.0, started.1) { 0 } else { seconds };
-    let (record, at) = follow(call, started, seconds).await;
-    let mut work = Work::from_record(&record, at);
-    if let Some((canvas, revision)) = on
-        && work.revision.is_none()
-    {
-        // The record of a Recipe run does not say it.
-        let changes = call.client.get_canvas_changes(canvas).query("since", revision).await;
-        work.revision = changes.ok().and_then(|changes| changes.value().ok()).map(|changes| changes.revision);
+    let following = started.into_iter().map(|(record, at)| {
+        // Nothing would happen during the wait.
+        let seconds = if waits_for_worker(&record, at) { 0 } else { seconds };
+        follow(call, (record, at), seconds)
+    });
+    let read = join_all(following).await;
+    let mut works: Vec<Work> = read.iter().map(|(record, at)| Work::from_record(record, *at)).collect();
+    for work in &mut works {
+        if let Some((canvas, revision)) = on
+            && work.revision.is_none()
+        {
+            // The record of a Recipe run does not say it.
+            let changes = call.client.get_canvas_changes(canvas).query("since", revision).await;
+            work.revision = changes.ok().and_then(|changes| changes.value().ok()).map(|changes| changes.revision);
+        }
     }
-    if record.is(JobStatus::Failed) {
-        return Err(failed(work));
-    }
-    Ok(with_images(&call.client, work).await)
+    Work::name(call, &mut works).await;
+    works
 }
 
 /// Waits for the end of work, at most `seconds`, and returns its last record with the time at which it was read. Without the right to
 /// read it, that is the first one. Ends when the work loses its workers. A wait that begins without any goes on, so that waits that
 /// are repeated have a pace.
-pub async fn follow(call: &Call, (record, at): (WorkRecord, Timestamp), seconds: u64) -> (WorkRecord, Timestamp) {
+pub async fn follow(call: &Call, (record, at): Read, seconds: u64) -> Read {
     if record.is_over() || seconds == 0 {
         return (record, at);
     }
@@ -258,7 +324,7 @@ fn state(record: &WorkRecord, at: Timestamp) -> String {
 }
 
 /// Work that has failed: what is there nevertheless, and what it has cost.
-fn failed(work: Work) -> Failure {
+pub fn failed(work: Work) -> Failure {
     let cause = work.failure.as_ref();
     let code = cause.map_or("failed", |cause| &cause.code);
     let said = cause.map_or("the work has ended without a result", |cause| &cause.message);

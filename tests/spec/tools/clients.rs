@@ -26,11 +26,11 @@ async fn over_http(stack: &Stack, user: &User) -> Host {
 /// A host beside a server that goes over the network, as `canvas mcp` does.
 async fn over_streams(stack: &Stack, user: &User, root: &std::path::Path) -> Host {
     let network = Network::new(&stack.origin(0), "e2e").expect("a client");
-    beside(Client::new(network).with_token(&user.token).expect("a token"), root).await
+    beside(Client::new(network).with_token(&user.token).expect("a token"), root, &stack.origin(0)).await
 }
 
-async fn beside(client: Client, root: &std::path::Path) -> Host {
-    let server = Server::local(client, Root::new(root).expect("a directory"));
+async fn beside(client: Client, root: &std::path::Path, public_url: &str) -> Host {
+    let server = Server::local(client, Root::new(root).expect("a directory"), public_url);
     let (here, there) = tokio::io::duplex(1024 * 1024);
     tokio::spawn(async move {
         let running = server.serve(there).await.expect("is initialized");
@@ -83,7 +83,8 @@ async fn both_transports_give_equal_results() {
         }
         assert_eq!(one, other, "{tool}");
     }
-    let uri = format!("canvas://{}/outline", canvas.as_str().expect("a handle")[7..].replace(':', "/"));
+    let whole = user.canvas(canvas.as_str().expect("a slug")).await;
+    let uri = format!("canvas://{}/{}/outline", text(&whole, "/ownerUid"), text(&whole, "/id"));
     let read = async |host: &Host| {
         json!(host.read_resource(ReadResourceRequestParams::new(&uri)).await.expect("is read"))["contents"].clone()
     };
@@ -145,7 +146,7 @@ async fn local_files_are_uploaded_and_downloaded_over_standard_streams_alone() {
 #[tokio::test]
 async fn an_unanswered_call_is_repeated_only_if_it_takes_effect_once() {
     let nowhere = Client::new(Network::new("http://127.0.0.1:1", "e2e").expect("a client")).without_retries();
-    let host = beside(nowhere, &std::env::temp_dir()).await;
+    let host = beside(nowhere, &std::env::temp_dir(), "http://127.0.0.1:1").await;
     let edit = json!({"canvas": "c", "revision": "r", "operations": [{"type": "canvas.update", "title": "New"}]});
     for (tool, arguments, retry, said) in [
         ("canvas_edit", edit, "same_call", "takes effect once"),

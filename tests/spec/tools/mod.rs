@@ -14,7 +14,7 @@ use e2e::tools::Tools;
 use e2e::{User, images};
 use serde_json::{Value, json};
 
-/// A new canvas with an image on it: its handle, its revision, and the node.
+/// A new canvas with an image on it: its slug, its revision, and the ref of the node.
 async fn board(tools: &Tools) -> (Value, Value, Value) {
     let made = tools.ok("canvas_create", json!({"title": "Board"})).await;
     let image = STANDARD.encode(images::scene(320, 240, 1));

@@ -30,7 +30,7 @@ async fn every_version_is_spoken() {
         assert!(instructions.len() <= 1024, "{} bytes", instructions.len());
         // No session: another gateway answers what follows.
         let list = user.at(stack, 1).mcp_result(version, "tools/list", json!({})).await;
-        assert_eq!(list["tools"].as_array().map(Vec::len), Some(21));
+        assert_eq!(list["tools"].as_array().map(Vec::len), Some(22));
     }
     let found = user.mcp_result(STATELESS, "server/discover", json!({})).await;
     let versions = json!(["2025-03-26", "2025-06-18", WITH_HANDSHAKE, STATELESS]);
@@ -120,7 +120,7 @@ async fn json_is_answered_to_whoever_accepts_it() {
     ] {
         let reply = sent(&user, &[("accept", accept)], &list).await.expect(200);
         assert_eq!(reply.header("content-type"), Some("application/json"), "{accept}");
-        assert_eq!(reply.json()["result"]["tools"].as_array().map(Vec::len), Some(21));
+        assert_eq!(reply.json()["result"]["tools"].as_array().map(Vec::len), Some(22));
     }
     for accept in ["text/event-stream", "text/html", "application/json;q=0, */*"] {
         let reply = sent(&user, &[("accept", accept)], &list).await;
@@ -191,6 +191,7 @@ async fn the_list_is_short_and_the_same_everywhere() {
     };
     let first = list(0, STATELESS).await;
     assert!(first.to_string().len() <= 26_000, "{} bytes", first.to_string().len());
+    assert!(first.as_array().expect("a list").iter().all(|tool| tool.get("outputSchema").is_none()));
     for (gateway, version) in [(1, STATELESS), (0, WITH_HANDSHAKE), (1, "2025-03-26")] {
         assert_eq!(list(gateway, version).await, first, "{version}");
     }
@@ -201,8 +202,8 @@ async fn the_list_has_what_the_token_may_do() {
     let stack = &stack().await;
     let reader = stack.user_with("canvas:read,asset:read").await;
     let tools = tools_of(&reader).await;
-    let names: Vec<&str> = tools.outputs().keys().map(|name| name.trim_matches('"')).collect();
-    assert_eq!(names, ["asset_download", "canvas_read", "canvas_review", "canvas_view", "describe", "find", "status"]);
+    let names: Vec<&str> = tools.list().iter().map(|tool| text(tool, "/name")).collect();
+    assert_eq!(names, ["status", "find", "describe", "canvas_read", "canvas_view", "canvas_review", "asset_download"]);
     // What is not listed is refused by the service, not by the list.
     let refused = tools.call("canvas_create", json!({})).await.fails("forbidden");
     assert_eq!(refused["retry"]["when"], "never");
@@ -217,10 +218,10 @@ async fn an_unknown_tool_is_an_error_of_the_protocol() {
     assert_eq!(reply["error"]["code"], -32602, "{reply}");
 }
 
-/// `canvas://<owner>/<id>` of a handle.
-fn address_of(canvas: &Value) -> String {
-    let (_, name) = canvas.as_str().expect("a handle").split_once(':').expect("a handle");
-    format!("canvas://{}", name.replace(':', "/"))
+/// `canvas://<owner>/<id>` of a canvas that a slug names.
+async fn address_of(user: &e2e::User, canvas: &Value) -> String {
+    let canvas = user.canvas(canvas.as_str().expect("a slug")).await;
+    format!("canvas://{}/{}", text(&canvas, "/ownerUid"), text(&canvas, "/id"))
 }
 
 #[tokio::test]
@@ -229,7 +230,7 @@ async fn resources_are_read_by_address() {
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     let (canvas, _, _) = board(&tools).await;
-    let address = address_of(&canvas);
+    let address = address_of(&user, &canvas).await;
     let read = async |uri: String| {
         user.mcp_result(STATELESS, "resources/read", json!({"uri": uri})).await["contents"][0].clone()
     };
@@ -295,7 +296,7 @@ async fn a_subscription_tells_of_changes() {
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     let made = tools.ok("canvas_create", json!({})).await;
-    let uri = format!("{}/outline", address_of(&made["canvas"]));
+    let uri = format!("{}/outline", address_of(&user, &made["canvas"]).await);
     let params = json!({"notifications": {"resourceSubscriptions": [uri, "https://elsewhere.example"]}});
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": STATELESS,

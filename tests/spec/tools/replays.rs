@@ -31,7 +31,7 @@ async fn ten_calls_are_one_run_and_one_charge() {
     let spent = 100 - tools.ok("status", json!({})).await["credit"].as_i64().expect("credit");
     assert_eq!(Some(spent), first["creditCost"].as_i64());
     assert_eq!(tools.ok("find", json!({"kind": "run"})).await["items"].as_array().map(Vec::len), Some(1));
-    let nodes = user.canvas(canvas.as_str().expect("a handle")).await["nodes"].as_array().map(Vec::len);
+    let nodes = user.canvas(canvas.as_str().expect("a slug")).await["nodes"].as_array().map(Vec::len);
     assert_eq!(nodes, Some(2), "one target");
 }
 

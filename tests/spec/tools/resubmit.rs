@@ -39,7 +39,7 @@ async fn a_batch_in_conflict_is_named_and_applied_once() {
     assert_eq!(again["arguments"], expected);
     assert!(text(again, "/why").ends_with("23 × sticky"), "{again}");
     // Of which the ids of canvas and request are a third.
-    assert!(stale.to_string().len() <= 1100, "{} bytes: {stale}", stale.to_string().len());
+    assert!(stale.to_string().len() <= 1000, "{} bytes: {stale}", stale.to_string().len());
     let dry = tools
         .ok(
             "canvas_edit",

@@ -1,4 +1,4 @@
-//! The success of each tool. Every value is held against the output schema of its tool.
+//! The success of each tool. Where a canvas is in an answer, its page is as well.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -21,18 +21,12 @@ impl Checked {
     async fn call(&self, tool: &str, arguments: Value) -> ToolResult {
         let result = self.0.call(tool, arguments).await;
         assert!(!result.failed, "{tool}: {}", result.value);
-        let schema = &self.0.outputs()[&json!(tool).to_string()];
-        let validator = jsonschema::draft202012::new(schema).expect("a schema");
-        let errors: Vec<String> = validator.iter_errors(&result.value).map(|error| error.to_string()).collect();
-        assert!(errors.is_empty(), "{tool}: {errors:?}: {}", result.value);
-        // All that the schema names is there, unless it depends on where the files are.
-        let named = schema["properties"].as_object().expect("members");
-        let depends = matches!(tool, "asset_upload" | "asset_download");
-        assert!(
-            depends || !named.is_empty() && named.keys().all(|name| result.value.get(name).is_some()),
-            "{tool}: {}",
-            result.value
-        );
+        assert!(result.value.is_object(), "{tool}: {}", result.value);
+        let lists = ["items", "running", "runs"].map(|name| result.value[name].as_array().cloned().unwrap_or_default());
+        for item in lists.iter().flatten().chain([&result.value]).filter(|item| item["canvas"].is_string()) {
+            let canvas = text(item, "/canvas");
+            assert!(canvas.starts_with('~') && text(item, "/url").ends_with(&format!("/c/{canvas}")), "{tool}: {item}");
+        }
         // A host without structured content loses nothing.
         assert!(
             result.content[0]["text"].as_str().is_some_and(|text| !text.is_empty() && text.len() <= 32 * 1024),
@@ -70,7 +64,7 @@ async fn things_are_found_and_described() {
     let element = tools.ok("element_save", json!({"name": "Calm", "type": "style", "guidelines": "quiet"})).await;
     tools.ok("element_manage", json!({"do": "collection.create", "target": "Shelf"})).await;
     let found = async |arguments: Value| tools.ok("find", arguments).await["items"].clone();
-    assert_eq!(found(json!({"kind": "canvas", "query": "BOARD"})).await[0]["handle"], canvas);
+    assert_eq!(found(json!({"kind": "canvas", "query": "BOARD"})).await[0]["canvas"], canvas);
     assert_eq!(found(json!({"kind": "canvas", "query": "nothing like it"})).await, json!([]));
     let calm = found(json!({"kind": "element", "query": "calm"})).await[0].clone();
     assert_eq!((&calm["handle"], &calm["versionHandle"]), (&element["element"], &element["version"]));
@@ -132,13 +126,14 @@ async fn a_canvas_is_made_read_edited_and_reviewed() {
     assert_eq!(section["outline"].as_str().expect("a text").lines().count(), 5);
     let nodes = tools.ok("canvas_read", json!({"canvas": canvas, "nodes": [created["b"]]})).await;
     assert_eq!(nodes["nodes"][0]["incoming"][0]["purpose"], "list", "{nodes}");
-    let changes = tools.ok("canvas_read", json!({"canvas": canvas, "since": made["revision"]})).await;
-    assert_eq!(changes["changes"]["nodes"].as_array().map(Vec::len), Some(3), "{changes}");
     let review = tools.ok("canvas_review", json!({"canvas": canvas})).await;
     assert_eq!((&review["doneClaimAllowed"], &review["revision"]), (&json!(true), &edited["revision"]));
     // The address that people see names the canvas as well.
-    let url = format!("http://any.example/c/{}", canvas.as_str().expect("a handle")[7..].replace(':', "/"));
-    assert_eq!(tools.ok("canvas_read", json!({"canvas": url})).await["revision"], edited["revision"]);
+    let whole = user.canvas(text(&made, "/canvas")).await;
+    let long = format!("http://any.example/c/{}/{}", text(&whole, "/ownerUid"), text(&whole, "/id"));
+    for url in [&made["url"], &json!(long)] {
+        assert_eq!(tools.ok("canvas_read", json!({"canvas": url})).await["revision"], edited["revision"]);
+    }
     let agent = tools.ok("canvas_create", json!({"agent": true})).await;
     assert_eq!(tools.ok("canvas_create", json!({"agent": true})).await["canvas"], agent["canvas"]);
 }
@@ -150,16 +145,17 @@ async fn a_canvas_and_an_image_are_seen() {
     let tools = Checked::new(&user).await;
     let (canvas, _, node) = board(&tools.0).await;
     let seen = tools.call("canvas_view", json!({"canvas": canvas, "width": 300, "labels": true})).await;
-    assert_eq!(seen.value["labels"], json!({"1": node}));
+    assert_eq!(seen.value["labels"], json!([node]));
     assert_eq!(images::size(&seen.images()[0]).0, 300);
     let part = tools.call("canvas_view", json!({"canvas": canvas, "nodes": [node]})).await;
     assert_eq!(part.images().len(), 1);
-    let (_, name) = canvas.as_str().expect("a handle").split_once(':').expect("a handle");
-    let (_, id) = name.split_once(':').expect("an owner");
+    let id = user.canvas(canvas.as_str().expect("a slug")).await["id"].clone();
     let own = tools.call("canvas_view", json!({"canvas": id})).await;
     for seen in [seen, part, own] {
         let link = seen.content.iter().find(|part| part["type"] == "resource_link").expect("a link");
-        assert_eq!(link["uri"], format!("canvas://{}/render.png", name.replace(':', "/")));
+        assert_eq!(link["uri"], format!("canvas://{}/render.png", canvas.as_str().expect("a slug")));
+        let read = user.mcp_result(STATELESS, "resources/read", json!({"uri": link["uri"]})).await;
+        assert_eq!(read["contents"][0]["mimeType"], "image/png");
     }
     let asset = tools.ok("find", json!({"kind": "asset", "canvas": canvas})).await["items"][0]["handle"].clone();
     let seen = tools.call("canvas_view", json!({"asset": asset})).await;
@@ -167,6 +163,133 @@ async fn a_canvas_and_an_image_are_seen() {
     let link = seen.content.iter().find(|part| part["type"] == "resource_link").expect("a link");
     let (_, name) = asset.as_str().expect("a handle").split_once(':').expect("a handle");
     assert_eq!(link["uri"], format!("canvas://asset/{}", name.replace(':', "/")));
+}
+
+#[tokio::test]
+async fn what_changed_is_told_in_lines_or_by_the_outline() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    let tools = Checked::new(&user).await;
+    let made = tools.ok("canvas_create", json!({})).await;
+    let canvas = &made["canvas"];
+    let create = |at: usize| {
+        let metadata = json!({"content": format!("note {at} {}", "and on ".repeat(20))});
+        json!({"type": "node.create", "clientId": format!("t{at}"), "node": {"type": "text", "metadata": metadata}})
+    };
+    let connect = json!({"type": "connection.create", "clientId": "k", "fromNodeId": "t1", "toNodeId": "t2"});
+    let operations: Vec<Value> = (1..=8).map(create).chain([connect]).collect();
+    let edit = json!({"canvas": canvas, "revision": made["revision"], "operations": operations});
+    let edited = tools.ok("canvas_edit", edit).await;
+    let all = tools.ok("canvas_read", json!({"canvas": canvas, "since": made["revision"], "text": "none"})).await;
+    assert!(all["outline"].as_str().is_some_and(|text| text.starts_with("the changes are longer")), "{all}");
+    let rename = json!([
+        {"type": "node.update", "nodeId": "n3", "patch": {"title": "New", "metadata": {"content": "short"}}},
+    ]);
+    let edit = json!({"canvas": canvas, "revision": edited["revision"], "operations": rename});
+    tools.ok("canvas_edit", edit).await;
+    let delete = json!({"canvas": canvas, "revision": edited["revision"], "nodes": ["n2"]});
+    tools.ok("canvas_delete", delete).await;
+    let read = tools.call("canvas_read", json!({"canvas": canvas, "since": edited["revision"]})).await;
+    let lines = read.value["changes"].as_array().expect("lines");
+    let line = lines[0].as_str().expect("a line");
+    assert!(line.starts_with(r#"n3 by e2e: text "New" "#) && line.ends_with(r#" text "short""#), "{line}");
+    assert_eq!(lines[1..], [json!("n2 deleted by e2e"), json!("c1 deleted")]);
+    assert!(
+        text(&read.content[0], "/text").lines().skip(1).eq(lines.iter().map(|line| line.as_str().expect("a line")))
+    );
+    let unknown = tools.ok("canvas_read", json!({"canvas": canvas, "since": "none"})).await;
+    assert!(unknown["outline"].as_str().is_some_and(|text| text.starts_with("too much has changed")), "{unknown}");
+}
+
+#[tokio::test]
+async fn nodes_and_connections_are_deleted_by_a_call_of_their_own() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    let tools = Checked::new(&user).await;
+    let (canvas, revision, node) = board(&tools.0).await;
+    let operations = json!([
+        {"type": "node.create", "clientId": "a", "node": {"type": "text"}},
+        {"type": "node.create", "clientId": "b", "node": {"type": "text"}},
+        {"type": "connection.create", "fromNodeId": node, "toNodeId": "a"},
+        {"type": "connection.create", "fromNodeId": "a", "toNodeId": "b"},
+    ]);
+    let edit = json!({"canvas": canvas, "revision": revision, "operations": operations});
+    let edited = tools.ok("canvas_edit", edit).await;
+    let delete = json!({"canvas": canvas, "revision": edited["revision"], "nodes": ["n3"], "connections": ["c1"]});
+    let mut trial = delete.clone();
+    trial["dryRun"] = json!(true);
+    let tried = tools.ok("canvas_delete", trial).await;
+    assert_eq!((&tried["dryRun"], &tried["revision"]), (&json!(true), &edited["revision"]));
+    let deleted = tools.ok("canvas_delete", delete.clone()).await;
+    assert_eq!(deleted["deletedNodes"], json!(["n3"]));
+    let mut gone: Vec<&str> =
+        deleted["deletedConnections"].as_array().expect("refs").iter().filter_map(Value::as_str).collect();
+    gone.sort_unstable();
+    assert_eq!(gone, ["c1", "c2"], "those of the node are gone as well");
+    assert_eq!(tools.ok("canvas_delete", delete).await["replayed"], true);
+    let restore = json!([
+        {"type": "node.restore", "nodeId": "n3"}, {"type": "connection.restore", "connectionId": "c2"},
+    ]);
+    let restored = json!({"canvas": canvas, "revision": deleted["revision"], "operations": restore});
+    let restored = tools.ok("canvas_edit", restored).await;
+    assert_eq!(restored["changedNodes"], json!(["n3"]), "{restored}");
+    let missing =
+        json!({"canvas": canvas, "revision": restored["revision"], "connections": ["c2"], "nodes": ["n9", "n2"]});
+    let refused = tools.0.call("canvas_delete", missing).await.fails("unprocessable_entity");
+    assert_eq!(refused["error"]["fields"][0]["field"], "nodes[0]", "{refused}");
+    let many = json!({"canvas": canvas, "revision": "r", "nodes": vec!["n1"; 200], "connections": ["c1"]});
+    for arguments in [json!({"canvas": canvas, "revision": "r"}), many] {
+        let refused = tools.0.call("canvas_delete", arguments).await.fails("input_validation_error");
+        assert_eq!(refused["error"]["fields"][0]["field"], "nodes", "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn an_edit_with_deletions_is_answered_with_the_calls_for_it() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    let tools = Checked::new(&user).await;
+    let (canvas, revision, node) = board(&tools.0).await;
+    let operations = json!([
+        {"type": "node.delete", "nodeId": node},
+        {"type": "node.create", "clientId": "t", "node": {"type": "text"}},
+    ]);
+    let edit = json!({"canvas": canvas, "revision": revision, "operations": operations});
+    let refused = tools.0.call("canvas_edit", edit).await.fails("input_validation_error");
+    assert_eq!(refused["error"]["fields"][0]["field"], "operations[0].type", "{refused}");
+    let steps = refused["next"].as_array().expect("steps");
+    assert_eq!((&steps[0]["tool"], &steps[1]["tool"]), (&json!("canvas_delete"), &json!("canvas_edit")), "{refused}");
+    tools.ok("canvas_delete", steps[0]["arguments"].clone()).await;
+    let made = tools.ok("canvas_edit", steps[1]["arguments"].clone()).await;
+    assert_eq!(made["created"], json!({"t": "n2"}));
+}
+
+#[tokio::test]
+async fn a_review_offers_to_delete_the_empty_slots_of_agents() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    let tools = Checked::new(&user).await;
+    let (canvas, revision, _) = board(&tools.0).await;
+    let slot = json!([{"type": "node.create", "node": {"type": "image"}}]);
+    tools.ok("canvas_edit", json!({"canvas": canvas, "revision": revision, "operations": slot})).await;
+    let review = tools.ok("canvas_review", json!({"canvas": canvas})).await;
+    assert_eq!(review["delivery"]["nonDurableOutputHandles"], json!(["n2"]), "{review}");
+    let steps = review["next"].as_array().expect("steps");
+    let delete = steps.iter().find(|step| step["tool"] == "canvas_delete").expect("a step");
+    assert_eq!(delete["arguments"]["nodes"], json!(["n2"]), "{review}");
+    tools.ok("canvas_delete", delete["arguments"].clone()).await;
+    assert_eq!(tools.ok("canvas_review", json!({"canvas": canvas})).await["doneClaimAllowed"], true);
+}
+
+#[tokio::test]
+async fn an_action_is_described_by_one_line_a_parameter() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    let tools = Checked::new(&user).await;
+    let described = tools.call("describe", json!({"handle": "action:resize"})).await;
+    let params = described.value["facts"]["params"].as_array().expect("lines");
+    assert!(params.iter().any(|line| line.as_str().is_some_and(|line| line.starts_with("width"))), "{params:?}");
+    assert!(text(&described.content[0], "/text").len() < 1000, "{}", described.value);
 }
 
 #[tokio::test]
@@ -303,10 +426,8 @@ async fn an_action_makes_its_own_target() {
     let user = stack.user().await;
     let tools = Checked::new(&user).await;
     let (canvas, revision, node) = board(&tools.0).await;
-    // As the outline has it.
-    let plain = node.as_str().expect("a handle").trim_start_matches("node:").to_owned();
     let arguments = json!({
-        "canvas": canvas, "revision": revision, "action": "resize", "inputs": [plain], "params": {"width": 100},
+        "canvas": canvas, "revision": revision, "action": "resize", "inputs": [node], "params": {"width": 100},
         "place": {"title": "Small"},
     });
     let made = tools.call("action_run", arguments).await;
@@ -318,7 +439,7 @@ async fn an_action_makes_its_own_target() {
     assert_eq!(made.images().len(), 1);
     let read = tools.ok("canvas_read", json!({"canvas": canvas, "nodes": [output["node"]]})).await;
     assert_eq!(
-        (&read["nodes"][0]["title"], &read["nodes"][0]["incoming"][0]["from"]),
+        (&read["nodes"][0]["title"], &read["nodes"][0]["incoming"][0]["node"]),
         (&json!("Small"), &node),
         "{read}"
     );
@@ -350,6 +471,47 @@ async fn images_are_generated_edited_and_varied() {
         assert!(made.value["creditCost"].as_i64() > Some(0), "{mode}");
         revision = made.value["revision"].clone();
     }
+}
+
+#[tokio::test]
+async fn eight_images_are_two_runs() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    stack.grant(&user.uid, 1000).await;
+    let tools = Checked::new(&user).await;
+    let (canvas, revision, _) = board(&tools.0).await;
+    let call = |count: u32, more: Value| {
+        let mut call = json!({
+            "canvas": canvas, "revision": revision, "mode": "generate", "model": "sketch", "prompt": "a harbor", "count": count,
+        });
+        call.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        call
+    };
+    let made = tools.call("image_generate", call(8, json!({"place": {"x": 2000, "y": 0}}))).await;
+    let outputs: Vec<usize> = made.value["runs"]
+        .as_array()
+        .expect("two runs")
+        .iter()
+        .map(|run| run["outputs"].as_array().map_or(0, Vec::len))
+        .collect();
+    assert_eq!((outputs, made.images().len()), (vec![4, 4], 4), "{}", made.value);
+    let spent = 1000 - tools.ok("status", json!({})).await["credit"].as_i64().expect("credit");
+    let again = tools.ok("image_generate", call(8, json!({"place": {"x": 2000, "y": 0}}))).await;
+    let runs = |value: &Value| {
+        value["runs"].as_array().expect("runs").iter().map(|run| run["run"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(runs(&again), runs(&made.value));
+    let left = tools.ok("status", json!({})).await["credit"].as_i64().expect("credit");
+    assert_eq!(1000 - left, spent, "a call that is repeated costs nothing");
+    // Five are four and one, of which the second owes what was asked for besides.
+    let five = tools.ok("image_generate", call(5, json!({"asked": 6}))).await;
+    assert_eq!(five["runs"][1]["outputs"].as_array().map(Vec::len), Some(1), "{five}");
+    let review = tools.ok("canvas_review", json!({"canvas": canvas})).await;
+    assert_eq!(review["delivery"]["failedOutputHandles"], json!([five["runs"][1]["run"]]), "{review}");
+    let few = tools.0.call("image_generate", call(5, json!({"asked": 4}))).await.fails("input_validation_error");
+    assert_eq!(few["error"]["fields"][0]["field"], "asked");
+    let many = tools.0.call("image_generate", call(9, json!({}))).await.fails("input_validation_error");
+    assert_eq!(many["error"]["fields"][0]["field"], "count");
 }
 
 #[tokio::test]

@@ -11,15 +11,17 @@ const SMALL: usize = 3;
 /// Maximum number of members of a listed object.
 const LISTED: usize = 8;
 /// Members of answers that the guide explains, that repeat another one, or that a client seldom needs. So are times.
-const MINOR: [&str; 15] = [
+const MINOR: [&str; 17] = [
     "activity",
     "canvasHandle",
     "canvasType",
     "canvasUrl",
+    "connectionRefs",
     "estimatedSeconds",
     "durationMs",
     "markdown",
     "nodeHandle",
+    "nodeRefs",
     "ownerUid",
     "page",
     "rawId",

@@ -1,10 +1,12 @@
 //! `GET /canvases/{canvasId}/changes?since=<revision>`: what a client that knows a revision has to read again, or the changes in
 //! full (docs/reference/canvases.md#changes-since-a-revision).
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::extract::{OriginalUri, State};
-use domain::canvas::CanvasChanges;
+use db::PgConnection;
+use domain::canvas::{CanvasChanges, Changes, Connection, Node};
 use domain::id::{AccountUid, CanvasHandle, CanvasReference};
 use domain::limits::CHANGES_GRAPH_MAX;
 use http::HeaderMap;
@@ -132,7 +134,7 @@ async fn read(
     });
     let complete = found.is_some();
     let (changes, activity) = found.map(|found| (found.changes, found.activity)).unwrap_or_default();
-    let (nodes, connections) = if with_graph {
+    let (nodes, connections): (Option<Vec<Node>>, Option<Vec<Connection>>) = if with_graph {
         let (nodes, connections) = (&changes.changed_node_ids, &changes.changed_connection_ids);
         let (nodes, connections) = db::canvases::part(&mut snapshot, record.key, nodes, connections).await?;
         let nodes = nodes.into_iter().map(Into::into).collect();
@@ -147,5 +149,35 @@ async fn read(
         }
         false => None,
     };
-    Ok(CanvasChanges { since, revision: record.revision, complete, changes, nodes, connections, authors, activity })
+    let refs = match include {
+        Some(_) => Some(refs(&mut snapshot, record.key, &changes, connections.iter().flatten()).await?),
+        None => None,
+    };
+    Ok(CanvasChanges {
+        since,
+        revision: record.revision,
+        slug: record.slug,
+        complete,
+        changes,
+        nodes,
+        connections,
+        authors,
+        refs,
+        activity,
+    })
+}
+
+/// The refs of what changed, deleted things included, and of the ends of these connections.
+async fn refs<'a>(
+    snapshot: &mut PgConnection,
+    canvas_key: i64,
+    changes: &Changes,
+    connections: impl Iterator<Item = &'a Connection>,
+) -> Result<BTreeMap<String, String>> {
+    let ends = connections.flat_map(|connection| [&connection.from_node_id, &connection.to_node_id]);
+    let nodes = changes.changed_node_ids.iter().chain(&changes.deleted_node_ids).chain(ends);
+    let nodes: Vec<String> = nodes.map(ToString::to_string).collect();
+    let connections = changes.changed_connection_ids.iter().chain(&changes.deleted_connection_ids);
+    let connections: Vec<String> = connections.map(ToString::to_string).collect();
+    Ok(db::canvases::refs_of_ids(snapshot, canvas_key, &nodes, &connections).await?)
 }

@@ -19,6 +19,7 @@ mod touch;
 use std::ops::ControlFlow;
 
 use domain::graph::Node;
+use domain::id::{ConnectionId, NodeId};
 use domain::limits::FINDINGS_MAX;
 use domain::review::{Finding, FindingCode, Ownership, Severity, StoredAssets};
 
@@ -126,7 +127,18 @@ pub(crate) fn find(graph: &Graph, touched: &Touched, assets: &StoredAssets) -> F
     let mut found = Found::default();
     // A full list is not an error: the findings so far are valid.
     let _ = search.run(drafts, &mut found);
+    for finding in &mut found.findings {
+        add_refs(graph, finding);
+    }
     found
+}
+
+/// Names what a finding is about by refs as well.
+fn add_refs(graph: &Graph, finding: &mut Finding) {
+    let node = |handle: &String| graph.node(&NodeId::parse(handle).ok()?)?.short;
+    finding.node_refs = finding.node_handles.iter().filter_map(node).collect();
+    let connection = |handle: &String| graph.connection(&ConnectionId::parse(handle).ok()?)?.short;
+    finding.connection_refs = finding.connection_handles.iter().filter_map(connection).collect();
 }
 
 /// Returns `true` if there is an error: the check of a write without `force`. Every error lies in something that the batch touched, so
@@ -240,7 +252,9 @@ impl Draft {
             message: self.message,
             ownership: self.ownership,
             node_handles: self.nodes,
+            node_refs: Vec::new(),
             connection_handles: self.connections,
+            connection_refs: Vec::new(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use domain::graph::{Connection, NodeType, Position, Purpose, Role};
 use domain::metadata::{NodeRecipe, RecipeRole};
+use domain::refs::NodeRef;
 use domain::review::{Origin, StoredAsset};
 use serde_json::{Value, json};
 
@@ -54,6 +55,15 @@ fn put(node: &str, x: f64, y: f64) -> Value {
 
 fn connect(from: &str, to: &str, purpose: &str) -> Value {
     json!({"type": "connection.create", "fromNodeId": from, "toNodeId": to, "purpose": purpose})
+}
+
+#[test]
+fn what_a_finding_is_about_is_named_by_refs_as_well() {
+    let named = |name: &str, number| Node { short: Some(NodeRef::new(number)), ..at(text(name), 0.0, 0.0) };
+    let found =
+        find(&graph(vec![named("a", 7), named("b", 3)], vec![]), &Touched::default(), &StoredAssets::new()).findings;
+    assert_eq!(found[0].node_handles, ["node:a", "node:b"]);
+    assert_eq!(found[0].node_refs, [NodeRef::new(7), NodeRef::new(3)]);
 }
 
 #[test]

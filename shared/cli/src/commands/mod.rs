@@ -51,7 +51,7 @@ pub async fn run(context: &Context, command: Command) -> Outcome {
         Command::Listen(listen) => listen::run(context, &listen).await,
         Command::Mcp { root } => {
             let directory = tools::Root::new(&root).map_err(|error| file(&root, &error))?;
-            let served = tools::stdio(context.tools(), directory).await;
+            let served = tools::stdio(context.tools(), directory, &context.origin).await;
             served.map_err(|error| Failure::Disconnected(format!("MCP on standard input and output: {error}")))
         }
         // These need no service and are done before.

@@ -32,7 +32,7 @@ pub use graph::{
     references_into, release_unread, waiting,
 };
 pub use members::{Member, member, members, share};
-pub use refs::{NamedByRef, ensure_refs, give_node_refs, handle_of_slug, ids_of_refs};
+pub use refs::{NamedByRef, ensure_refs, give_node_refs, handle_of_slug, ids_of_refs, refs_of_ids};
 pub use skeleton::{Skeleton, skeleton, skeletons};
 pub use works::{WorkChange, commit_works};
 pub use write::{Change, Guard, NewActivity, write, write_guarded, write_within_quota};

@@ -6,7 +6,7 @@
 //! moves the counters in the update of the canvas that every write makes. The previous release stores rows without refs and leaves
 //! `referenced` behind `sequence`; whoever loads the canvas next gives them refs.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use domain::canvas::CanvasRecord;
 use domain::graph::Node;
@@ -95,6 +95,30 @@ pub async fn ids_of_refs(
         }
     }
     Ok(named)
+}
+
+/// The refs of nodes and connections that a canvas has, or had and can restore, by their ids.
+#[instrument(skip_all, name = "db.canvas.refs_of_ids")]
+pub async fn refs_of_ids(
+    conn: &mut PgConnection,
+    canvas_key: i64,
+    nodes: &[String],
+    connections: &[String],
+) -> Result<BTreeMap<String, String>> {
+    let rows = sqlx::query!(
+        r#"SELECT id AS "id!", name AS "name!" FROM (
+               SELECT id, 'n' || ref AS name FROM nodes WHERE canvas_key = $1 AND id = ANY($2::text[])
+               UNION ALL SELECT id, 'n' || ref FROM deleted_nodes WHERE canvas_key = $1 AND id = ANY($2::text[])
+               UNION ALL SELECT id, 'c' || ref FROM connections WHERE canvas_key = $1 AND id = ANY($3::text[])
+               UNION ALL SELECT id, 'c' || ref FROM deleted_connections WHERE canvas_key = $1 AND id = ANY($3::text[])
+           ) named WHERE name IS NOT NULL"#,
+        canvas_key,
+        nodes,
+        connections,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.id, row.name)).collect())
 }
 
 /// The handle of the canvas that a slug names, if `caller` owns it or has a role on it.

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::{Activity, Canvas, CanvasSummary, Changes, Connection, Node};
 use crate::Timestamp;
 use crate::account::Surface;
-use crate::id::CanvasHandle;
+use crate::id::{CanvasHandle, CanvasSlug};
 use crate::origin::AiGenerated;
 use crate::page::Page;
 
@@ -39,6 +39,9 @@ pub struct CanvasChanges {
     pub since: String,
     /// The current revision.
     pub revision: String,
+    /// Short name of the canvas.
+    #[schema(value_type = Option<CanvasSlug>)]
+    pub slug: Option<String>,
     /// `true` if the lists are complete. `false`: `since` is not one of the last 1000 revisions, or `include=graph` would return
     /// more than 1000 nodes and connections; the lists are empty, and the canvas must be read again.
     pub complete: bool,
@@ -55,6 +58,8 @@ pub struct CanvasChanges {
     pub activity: Vec<Activity>,
     /// Who changed the nodes that are named, by plain id, newest first; with `include=authors`.
     pub authors: Option<BTreeMap<String, Vec<Author>>>,
+    /// Refs of the nodes and connections that are named, by plain id; with `include`.
+    pub refs: Option<BTreeMap<String, String>>,
 }
 
 /// A client that changed a node.
@@ -115,6 +120,14 @@ impl CanvasAfter {
         match self {
             CanvasAfter::Whole(canvas) => &canvas.handle,
             CanvasAfter::Minimal(canvas) => &canvas.handle,
+        }
+    }
+
+    /// Short name of the canvas.
+    pub fn slug(&self) -> Option<&str> {
+        match self {
+            CanvasAfter::Whole(canvas) => canvas.slug.as_deref(),
+            CanvasAfter::Minimal(canvas) => canvas.slug.as_deref(),
         }
     }
 

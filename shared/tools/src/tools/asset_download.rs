@@ -37,15 +37,14 @@ pub struct Arguments {
 
 /// Links to files, or where they are.
 #[serde_with::skip_serializing_none]
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
 pub struct Output {
     #[serde(flatten)]
-    #[schemars(skip)]
     links: Option<DownloadLinks>,
     saved: Option<Vec<Saved>>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
 pub struct Saved {
     item: String,
     path: String,

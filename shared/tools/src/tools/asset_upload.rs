@@ -19,6 +19,7 @@ use crate::answer::Answer;
 use crate::call::{Call, key_of};
 use crate::canvas_name::CanvasName;
 use crate::failure::Failure;
+use crate::names::NamedCanvas;
 use crate::place::Place;
 use crate::stdio::Root;
 use crate::tool::{Hints, Result, Tool};
@@ -69,20 +70,19 @@ enum NoNode {
 
 /// What one call stored, or how to store it.
 #[serde_with::skip_serializing_none]
-#[derive(Default, Serialize, JsonSchema)]
+#[derive(Default, Serialize)]
 pub struct Output {
     // Of `data`.
     #[serde(flatten)]
     stored: Option<Stored>,
     // Of `paths`, each as that of `data`.
-    #[schemars(skip)]
     assets: Option<Vec<Stored>>,
     // Of `files`.
     uploads: Option<Vec<Link>>,
 }
 
 #[serde_with::skip_serializing_none]
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
 pub struct Stored {
     asset: String,
     name: String,
@@ -91,16 +91,17 @@ pub struct Stored {
     replayed: bool,
     node: Option<String>,
     /// Of the canvas, if one was named.
+    #[serde(flatten)]
+    on: Option<NamedCanvas>,
     revision: Option<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Link {
     name: String,
     // A command that sends the file. It works once, and for nobody after it.
     curl: String,
-    #[schemars(with = "String")]
     expires_at: Timestamp,
 }
 
@@ -170,21 +171,20 @@ async fn store(call: &Call, bytes: Bytes, name: Option<&str>, target: &Target, f
         request = request.header(FILE_NAME, &utf8_percent_encode(name, NON_ALPHANUMERIC).to_string());
     }
     let AssetRead { asset, replayed } = request.body(media_type, bytes).await?.value()?;
-    let revision = match (canvas, &asset.node) {
-        (Some(canvas), Some(_)) => {
-            let changes = call.client.get_canvas_changes(canvas).query("since", "none").await;
-            changes.and_then(|read| read.value()).ok().map(|changes| changes.revision)
-        }
+    let shown = match (canvas, &asset.node) {
+        (Some(canvas), Some(node)) => call.client.get_node(canvas, node).await.and_then(|read| read.value()).ok(),
         _ => None,
     };
+    let name_of = shown.as_ref().and_then(|shown| shown.node.short);
     Ok(Stored {
         asset: asset.handle.to_string(),
         name: asset.name,
         width: asset.width,
         height: asset.height,
         replayed: replayed == Some(true),
-        node: asset.node,
-        revision,
+        node: name_of.map(|name| name.to_string()).or(asset.node),
+        on: shown.as_ref().map(|shown| NamedCanvas::of(call, &shown.canvas)),
+        revision: shown.map(|shown| shown.canvas.revision),
     })
 }
 

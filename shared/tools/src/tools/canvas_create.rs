@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::answer::Answer;
 use crate::call::Call;
+use crate::names::NamedCanvas;
 use crate::tool::{Hints, Result, Tool};
 
 pub struct CanvasCreate;
@@ -20,9 +21,10 @@ pub struct Arguments {
     agent: Option<bool>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
 pub struct Output {
-    canvas: String,
+    #[serde(flatten)]
+    on: NamedCanvas,
     title: String,
     revision: String,
 }
@@ -30,6 +32,7 @@ pub struct Output {
 #[derive(Deserialize)]
 struct Created {
     handle: String,
+    slug: Option<String>,
     title: String,
     revision: String,
 }
@@ -56,8 +59,8 @@ impl Tool for CanvasCreate {
         struct Read {
             canvas: Created,
         }
-        let Read { canvas: Created { handle, title, revision } } =
+        let Read { canvas: Created { handle, slug, title, revision } } =
             call.client.create_canvas().json(&body).await?.cast().value()?;
-        Ok(Answer::new(Output { canvas: handle, title, revision }))
+        Ok(Answer::new(Output { on: NamedCanvas::new(call, &handle, slug.as_deref()), title, revision }))
     }
 }

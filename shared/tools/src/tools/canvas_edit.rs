@@ -1,17 +1,15 @@
 //! A batch of operations.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use client::Client;
 use client::answers::MutationResult;
 use domain::Violation;
 use domain::account::Scope;
-use domain::canvas::Changes;
 use domain::graph::Position;
-use domain::id::CanvasHandle;
 use domain::operation::{self, NewNode};
 use domain::refs::{ConnectionRef, NodeRef};
-use domain::review::{DryRun, Proposal, Severity};
+use domain::review::{DryRun, Severity};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -20,8 +18,9 @@ use crate::answer::{Answer, Next, texts};
 use crate::call::Call;
 use crate::canvas_name::CanvasName;
 use crate::failure::{Failure, finding};
+use crate::names::NamedCanvas;
 use crate::resubmit;
-use crate::schema::one_of;
+use crate::schema;
 use crate::stale;
 use crate::tool::{Hints, Result, Tool};
 
@@ -36,14 +35,7 @@ pub struct Arguments {
     canvas: CanvasName,
     /// From your last read or write
     revision: String,
-    /// Forms, ? may be left out: node.create {clientId?, node: {type, title?, position?, width?, height?, asset?, metadata?}, near?,
-    /// sectionId?}; node.update {nodeId, patch: {title?, width?, height?, metadata?, type?}}; node.move {nodeId, position,
-    /// withMembers?}; node.duplicate {nodeId, clientId?, position}; node.delete, node.restore {nodeId}; connection.create
-    /// {fromNodeId, toNodeId, purpose?, role?}; connection.update {connectionId, purpose?, role?}; connection.delete,
-    /// connection.restore {connectionId}; layout.arrange {nodeIds or sectionId, layout: row|column|grid|masonry|flow, gap?, columns?,
-    /// align?, direction?, near? or x?, y?}; section.create {clientId?, title, nodeIds?, near? or x?, y?}; section.fit, node.fit
-    /// {nodeId}; canvas.update {title}. metadata: the text of text and sticky is content; altText says what an image or video shows;
-    /// also color, tags, sectionId, custom; null removes
+    /// metadata: content is the text of text and sticky, altText what an image or video shows, color #rrggbb; null removes
     #[serde(default)]
     #[schemars(length(min = 1, max = 200))]
     operations: Vec<Operation>,
@@ -57,35 +49,50 @@ pub struct Arguments {
 
 // The contract's own form, which the service checks.
 #[derive(Deserialize, Serialize, JsonSchema)]
-struct Operation {
-    #[schemars(schema_with = "types")]
-    r#type: String,
-    #[serde(flatten)]
-    rest: Map<String, Value>,
+#[serde(transparent)]
+struct Operation(#[schemars(schema_with = "forms")] Map<String, Value>);
+
+fn forms(_: &mut SchemaGenerator) -> Schema {
+    schema::operations(|kind| deleted_member(kind).is_none())
 }
 
-fn types(_: &mut SchemaGenerator) -> Schema {
-    one_of(operation::Operation::types().iter().map(String::as_str))
+/// The member that names what an operation of this type deletes. [`canvas_delete`](super::canvas_delete) has them.
+fn deleted_member(kind: &str) -> Option<&'static str> {
+    match kind {
+        "node.delete" => Some("nodeId"),
+        "connection.delete" => Some("connectionId"),
+        _ => None,
+    }
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Output {
-    canvas: String,
+    #[serde(flatten)]
+    on: NamedCanvas,
     revision: String,
-    dry_run: bool,
-    replayed: bool,
-    /// Refs or, in a dry run, provisional ids by clientId.
-    created: BTreeMap<String, String>,
-    changed_nodes: Vec<String>,
-    deleted_nodes: Vec<String>,
-    changed_connections: Vec<String>,
-    deleted_connections: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    findings: Option<Vec<Value>>,
     /// What a batch that was set aside did, or would do.
     #[serde(skip_serializing_if = "Option::is_none")]
     did: Option<String>,
+    #[serde(flatten)]
+    effect: Effect,
+}
+
+#[derive(Serialize)]
+#[serde(untagged, rename_all_fields = "camelCase")]
+enum Effect {
+    Applied {
+        replayed: bool,
+        /// Refs by `clientId`.
+        created: BTreeMap<String, String>,
+        /// Refs of what else was made or changed.
+        changed_nodes: BTreeSet<String>,
+        changed_connections: BTreeSet<String>,
+    },
+    Tried {
+        dry_run: bool,
+        findings: Vec<Value>,
+    },
 }
 
 impl Tool for CanvasEdit {
@@ -93,10 +100,14 @@ impl Tool for CanvasEdit {
     const TITLE: &'static str = "Edit a canvas";
     const ABOUT: &'static str = "Change a canvas in one atomic batch. Later operations may name clientIds of earlier ones. Without a \
                                  position the service finds a free place. Overlaps are refused with a batch that fits.";
-    const HINTS: Hints = Hints::CHANGE;
+    const HINTS: Hints = Hints::ADD_ONCE;
     const SCOPES: &'static [Scope] = &[Scope::CanvasRead, Scope::CanvasWrite];
     type Arguments = Arguments;
     type Output = Output;
+
+    fn add_instead(arguments: &Value, failure: Failure) -> Failure {
+        deletions_apart(arguments, failure)
+    }
 
     async fn run(call: &Call, mut arguments: Arguments) -> Result<Answer<Output>> {
         let canvas = arguments.canvas.handle();
@@ -105,6 +116,15 @@ impl Tool for CanvasEdit {
             (None, true) => return Err(Failure::argument("operations", "is required")),
             (Some(id), true) => {
                 arguments.operations = resubmit::read(call, &canvas, id).await?;
+                let deletes = |it: &Operation| {
+                    it.0.get("type").and_then(Value::as_str).is_some_and(|kind| deleted_member(kind).is_some())
+                };
+                if arguments.operations.iter().any(deletes) {
+                    return Err(Failure::argument(
+                        "resubmit",
+                        "names a batch that deletes, which is for canvas_delete",
+                    ));
+                }
                 resubmit::key(id)
             }
             (Some(_), false) => {
@@ -119,12 +139,11 @@ impl Tool for CanvasEdit {
         if arguments.dry_run == Some(true) {
             let read = dry_run(&call.client, &canvas, &operations).await?;
             let findings = read.validation.findings.iter().take(FINDINGS_MAX).map(finding).collect();
-            let Proposal { resolved_ids, changes, .. } = read.proposal;
             return Ok(Answer::new(Output {
-                dry_run: true,
-                findings: Some(findings),
+                on: NamedCanvas::of(call, &read.canvas),
+                revision: read.canvas.revision,
                 did: arguments.did(&operations, &BTreeMap::new()),
-                ..Output::new(&read.canvas.handle, &read.canvas.revision, resolved_ids, changes)
+                effect: Effect::Tried { dry_run: true, findings },
             }));
         }
         let body = json!({"baseRevision": arguments.revision, "idempotencyKey": key, "operations": operations});
@@ -132,12 +151,13 @@ impl Tool for CanvasEdit {
         if arguments.rebase != Some(false) {
             request = request.prefer("handling=lenient");
         }
-        match request.cast().await {
+        match request.cast::<MutationResult>().await {
             Ok(answer) => {
-                let MutationResult { canvas, replayed, resolved_ids, refs, changes } = answer.value()?;
-                let output = Output::new(canvas.handle(), canvas.revision(), resolved_ids, changes);
-                let did = arguments.did(&operations, &refs);
-                Ok(Answer::new(Output { replayed, did, ..output.by_refs(&refs) }))
+                let result = answer.value()?;
+                let on = NamedCanvas::after(call, &result.canvas);
+                let revision = result.canvas.revision().to_owned();
+                let did = arguments.did(&operations, &result.refs);
+                Ok(Answer::new(Output { on, revision, did, effect: applied(result) }))
             }
             Err(error) => {
                 let failure = stale::add_changes(Failure::from(error), call, &canvas, &arguments.revision).await;
@@ -159,35 +179,51 @@ async fn dry_run(client: &Client, canvas: &str, operations: &[Value]) -> Result<
     Ok(client.apply_operations(canvas).cast().json(&body).await?.value()?)
 }
 
-impl Output {
-    fn new(canvas: &CanvasHandle, revision: &str, created: BTreeMap<String, String>, changes: Changes) -> Self {
-        Self {
-            canvas: canvas.to_string(),
-            revision: revision.to_owned(),
-            dry_run: false,
-            replayed: false,
-            created,
-            changed_nodes: texts(changes.changed_node_ids),
-            deleted_nodes: texts(changes.deleted_node_ids),
-            changed_connections: texts(changes.changed_connection_ids),
-            deleted_connections: texts(changes.deleted_connection_ids),
-            findings: None,
-            did: None,
-        }
+/// What a batch did, with refs in place of ids where there are any, and nothing twice.
+fn applied(result: MutationResult) -> Effect {
+    let MutationResult { replayed, resolved_ids, refs, changes, .. } = result;
+    let short = |id: String| refs.get(&id).cloned().unwrap_or(id);
+    let created: BTreeMap<String, String> = resolved_ids.into_iter().map(|(name, id)| (name, short(id))).collect();
+    let is_other = |name: &String| !created.values().any(|made| made == name);
+    let others = |ids: Vec<String>| ids.into_iter().map(short).filter(is_other).collect();
+    Effect::Applied {
+        replayed,
+        changed_nodes: others(texts(changes.changed_node_ids)),
+        changed_connections: others(texts(changes.changed_connection_ids)),
+        created,
     }
 }
 
-impl Output {
-    /// The same with refs in place of ids, where there are any.
-    fn by_refs(mut self, refs: &BTreeMap<String, String>) -> Self {
-        let ids = self.created.values_mut().chain(&mut self.changed_nodes).chain(&mut self.changed_connections);
-        for id in ids {
-            if let Some(name) = refs.get(id) {
-                id.clone_from(name);
+/// Adds to the refusal of a batch with deletions the call that deletes, and the batch without them.
+fn deletions_apart(arguments: &Value, failure: Failure) -> Failure {
+    let operations = arguments["operations"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let (mut delete, mut others) =
+        (json!({"canvas": arguments["canvas"], "revision": arguments["revision"]}), Vec::new());
+    for operation in operations {
+        let kind = operation["type"].as_str().unwrap_or_default();
+        match deleted_member(kind) {
+            Some(member) => {
+                let list = if member == "nodeId" { "nodes" } else { "connections" };
+                let named = operation[member].clone();
+                match delete.get_mut(list).and_then(Value::as_array_mut) {
+                    Some(names) => names.push(named),
+                    None => delete[list] = json!([named]),
+                }
             }
+            None => others.push(operation),
         }
-        self
     }
+    if others.len() == operations.len() {
+        return failure;
+    }
+    let failure =
+        failure.then(Next::new("canvas_delete", delete, "deletions are a call of their own; ask a person first"));
+    if others.is_empty() {
+        return failure;
+    }
+    let mut rest = arguments.clone();
+    rest["operations"] = json!(others);
+    failure.then(Next::new("canvas_edit", rest, "the batch without deletions"))
 }
 
 /// The violations of `clientId`s of the form of a ref: within its batch, one would stand for another node than the ref does on the
@@ -195,7 +231,7 @@ impl Output {
 fn names_of_refs(arguments: &Arguments) -> Vec<Violation> {
     let is_ref = |id: &str| id.parse::<NodeRef>().is_ok() || id.parse::<ConnectionRef>().is_ok();
     let refused = arguments.operations.iter().enumerate().filter_map(|(index, operation)| {
-        let id = operation.rest.get("clientId")?.as_str().filter(|id| is_ref(id))?;
+        let id = operation.0.get("clientId")?.as_str().filter(|id| is_ref(id))?;
         let message = format!("has the form of a ref, which names what is on the canvas: use new-{}", &id[1..]);
         Some(Violation::new(format!("operations[{index}].clientId"), message))
     });
@@ -254,5 +290,48 @@ async fn free_places(failure: Failure, call: &Call, canvas: &str, arguments: &Ar
             failure.then(Next::new("canvas_edit", edit, "the same on the nearest free places; a dry run has passed"))
         }
         _ => failure.then(Next::new("canvas_read", json!({"canvas": canvas}), "the places that are taken")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_with_deletions_is_answered_with_two_calls() {
+        let create = json!({"type": "node.create", "node": {"type": "text"}});
+        let operations = json!([
+            {"type": "node.delete", "nodeId": "n1"}, create, {"type": "connection.delete", "connectionId": "c2"},
+            {"type": "node.delete", "nodeId": "n3"},
+        ]);
+        let refused = || Failure::invalid(Vec::new());
+        let batch = json!({"canvas": "~7kq2m9xa", "revision": "r1", "operations": operations, "rebase": true});
+        let next = deletions_apart(&batch, refused()).next;
+        let delete = json!({"canvas": "~7kq2m9xa", "revision": "r1", "nodes": ["n1", "n3"], "connections": ["c2"]});
+        assert_eq!((next[0].tool, &next[0].arguments), ("canvas_delete", &delete));
+        let rest = json!({"canvas": "~7kq2m9xa", "revision": "r1", "operations": [create], "rebase": true});
+        assert_eq!((next[1].tool, &next[1].arguments), ("canvas_edit", &rest));
+        let alone = json!({"canvas": "~7kq2m9xa", "revision": "r1", "operations": [operations[0]]});
+        assert_eq!(deletions_apart(&alone, refused()).next.len(), 1);
+        assert!(deletions_apart(&rest, refused()).next.is_empty());
+    }
+
+    #[test]
+    fn what_was_created_is_not_listed_as_changed() {
+        let summary = json!({
+            "id": "b", "handle": "canvas:a:b", "ownerUid": "a", "title": "T", "createdAt": "2026-01-01T12:00:00.000Z",
+            "updatedAt": "2026-01-01T12:00:00.000Z", "revision": "r2", "nodeCount": 2, "connectionCount": 1,
+        });
+        let result = json!({
+            "canvas": summary, "replayed": false, "resolvedIds": {"a": "id-1"},
+            "refs": {"id-1": "n1", "id-2": "n2", "id-3": "c1"},
+            "changedNodeIds": ["id-1", "id-2"], "deletedNodeIds": [], "changedConnectionIds": ["id-3"],
+            "deletedConnectionIds": [],
+        });
+        let effect = applied(serde_json::from_value(result).expect("a result"));
+        assert_eq!(
+            json!(effect),
+            json!({"replayed": false, "created": {"a": "n1"}, "changedNodes": ["n2"], "changedConnections": ["c1"]})
+        );
     }
 }

@@ -1,17 +1,20 @@
 //! Views of canvases and assets.
 
+use std::collections::BTreeMap;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use domain::account::Scope;
 use http::header::ACCEPT;
 use schemars::JsonSchema;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::answer::{Answer, AnswerImage};
 use crate::call::Call;
 use crate::canvas_name::CanvasName;
 use crate::failure::Failure;
+use crate::names::{NamedCanvas, Names};
 use crate::tool::{Hints, Result, Tool};
 use crate::work;
 
@@ -39,15 +42,23 @@ pub struct Arguments {
     labels: Option<bool>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Output {
-    shows: String,
+    #[serde(flatten)]
+    shows: Shows,
     media_type: String,
     bytes: usize,
-    /// The nodes by their number in the image.
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    labels: Map<String, Value>,
+    /// Refs of the nodes with a number.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    labels: Vec<String>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Shows {
+    Canvas(NamedCanvas),
+    Asset { asset: String },
 }
 
 impl Tool for CanvasView {
@@ -70,21 +81,16 @@ impl Tool for CanvasView {
                 let request = request.query_if("section", arguments.section).query_if("nodes", nodes);
                 let read = request.query_if("labels", arguments.labels).await?;
                 let labels = read.header("x-canvas-labels").and_then(|labels| serde_json::from_str(labels).ok());
+                let labels: BTreeMap<u32, IgnoredAny> = labels.unwrap_or_default();
+                let on = Names::read(call, vec![(canvas.clone(), None)]).await.canvas(call, &canvas);
                 let output = Output {
-                    shows: canvas,
+                    shows: Shows::Canvas(on.clone()),
                     media_type: "image/png".to_owned(),
                     bytes: read.body.len(),
-                    labels: labels.unwrap_or_default(),
+                    labels: labels.into_keys().map(|number| format!("n{number}")).collect(),
                 };
                 let image = AnswerImage { data: STANDARD.encode(&read.body), media_type: output.media_type.clone() };
-                // A plain id is one of the caller's own.
-                let handle = match output.shows.trim_start_matches("canvas:") {
-                    id if !id.contains([':', '~']) => {
-                        format!("canvas:{}:{id}", call.client.get_auth_status().await?.value()?.uid)
-                    }
-                    _ => output.shows.clone(),
-                };
-                Ok(Answer::new(output).with_image(image).with_link(&handle))
+                Ok(Answer::new(output).with_image(image).with_link(&on.canvas))
             }
             (None, Some(asset)) => {
                 let width = RENDITIONS.into_iter().find(|known| *known <= width).unwrap_or(256);
@@ -92,8 +98,8 @@ impl Tool for CanvasView {
                 let output = Output {
                     media_type: image.media_type.clone(),
                     bytes: image.data.len() / 4 * 3,
-                    labels: Map::new(),
-                    shows: asset.clone(),
+                    labels: Vec::new(),
+                    shows: Shows::Asset { asset: asset.clone() },
                 };
                 Ok(Answer::new(output).with_image(image).with_link(&asset))
             }

@@ -2,6 +2,7 @@
 
 use client::answers::ElementOrVersion;
 use domain::account::Scope;
+use domain::action::{Action, Parameter, ParameterType};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -20,7 +21,7 @@ pub struct Arguments {
     handle: String,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
 pub struct Output {
     kind: String,
     facts: Value,
@@ -41,14 +42,15 @@ impl Tool for Describe {
         let kind = handle.split_once(':').map_or("", |(kind, _)| kind);
         let read = match kind {
             "recipe" => json!(client.get_recipe(&handle).await?.value()?.recipe),
-            "action" => json!(client.get_action(&handle).await?.value()?.action),
+            "action" => action(&client.get_action(&handle).await?.value()?.action),
             "model" => json!(client.get_model(&handle).await?.value()?.model),
             "asset" => json!(client.get_asset(&handle).await?.value()?.asset),
             "element" => match client.get_element(&handle).await?.value()? {
                 ElementOrVersion::Element(read) => json!(read.element),
                 ElementOrVersion::Version(read) => json!(read.version),
             },
-            "run" | "job" => client.read_work(&handle).await?.json(),
+            // Whether work is done is said by the review of the canvas as it is now.
+            "run" | "job" => client.read_work(&handle).query("view", "summary").await?.json(),
             "canvas" | "node" => {
                 let failure = Failure::argument("handle", "canvases and nodes are read with canvas_read");
                 // Only the caller knows the canvas of a node.
@@ -68,6 +70,37 @@ impl Tool for Describe {
     }
 }
 
+/// An Action with one line for each parameter, in the notation of the digest.
+fn action(action: &Action) -> Value {
+    let inputs: Vec<&str> = action.inputs.iter().map(|input| &*input.id).collect();
+    json!({
+        "action": action.id, "summary": action.summary, "medium": action.medium, "inputs": inputs,
+        "params": action.parameters.iter().map(parameter).collect::<Vec<_>>(),
+    })
+}
+
+/// A parameter of an Action in one line: `name?: values = default`.
+pub fn parameter(parameter: &Parameter) -> String {
+    let mark = if parameter.required { "" } else { "?" };
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let values = match parameter.kind {
+        ParameterType::Select => {
+            parameter.options.iter().map(|option| text(&option.value)).collect::<Vec<_>>().join("|")
+        }
+        ParameterType::Number => {
+            let kind = if parameter.integer == Some(true) { "int" } else { "num" };
+            match (parameter.min, parameter.max) {
+                (Some(min), Some(max)) => format!("{kind} {min}..{max}"),
+                _ => kind.to_owned(),
+            }
+        }
+        ParameterType::Text => parameter.max_length.map_or_else(|| "text".to_owned(), |most| format!("text ≤{most}")),
+        ParameterType::Color => "#rrggbb".to_owned(),
+    };
+    let default = parameter.default.as_ref().map(|default| format!(" = {}", text(default))).unwrap_or_default();
+    format!("{}{mark}: {values}{default}", parameter.id)
+}
+
 /// Members that expire in minutes.
 const EXPIRING: [&str; 5] = ["previewUrl", "previewExpiresInSeconds", "videoUrl", "videoExpiresInSeconds", "markdown"];
 
@@ -83,4 +116,28 @@ fn lasting(mut record: Value) -> Value {
         strip(image);
     }
     record
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parameter_is_one_line() {
+        for (given, line) in [
+            (json!({"type": "number", "required": true, "integer": true, "min": 1, "max": 8192}), "p: int 1..8192"),
+            (json!({"type": "number", "required": false, "default": 1.5}), "p?: num = 1.5"),
+            (json!({"type": "text", "required": true, "maxLength": 500}), "p: text ≤500"),
+            (json!({"type": "color", "required": false, "default": "#ffffff"}), "p?: #rrggbb = #ffffff"),
+            (
+                json!({"type": "select", "required": false, "default": "png",
+                    "options": [{"value": "png", "label": "PNG"}, {"value": 90, "label": "A quarter"}]}),
+                "p?: png|90 = png",
+            ),
+        ] {
+            let mut given = given;
+            (given["id"], given["title"]) = ("p".into(), "P".into());
+            assert_eq!(parameter(&serde_json::from_value(given).expect("a parameter")), line);
+        }
+    }
 }

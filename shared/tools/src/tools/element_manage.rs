@@ -40,7 +40,7 @@ enum Do {
     Delete,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
 pub struct Output {
     handle: String,
     name: String,

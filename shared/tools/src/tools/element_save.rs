@@ -37,7 +37,7 @@ fn types(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// An Element in short.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Output {
     element: String,

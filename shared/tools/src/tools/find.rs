@@ -1,6 +1,6 @@
 //! Search.
 
-use client::{Call as Request, Client, Item, List};
+use client::{Call as Request, Item, List};
 use domain::account::Scope;
 use domain::asset::Asset;
 use domain::canvas::CanvasSummary;
@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::answer::{Answer, present};
 use crate::call::Call;
 use crate::canvas_name::CanvasName;
+use crate::names::{NamedCanvas, Names};
 use crate::tool::{Hints, Result, Tool};
 use crate::work;
 
@@ -51,7 +52,7 @@ enum Kind {
     Run,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
 pub struct Output {
     items: Vec<Value>,
     /// Where to go on; absent at the end.
@@ -76,7 +77,7 @@ impl Tool for Find {
         let mut cursor = arguments.cursor;
         let mut found = Vec::new();
         for _ in 0..PAGES_MAX {
-            let (items, next) = page(&call.client, arguments.kind, query, canvas.as_deref(), limit, cursor).await?;
+            let (items, next) = page(call, arguments.kind, query, canvas.as_deref(), limit, cursor).await?;
             found.extend(items.into_iter().filter(|it| it.has(query)).map(|it| it.short));
             cursor = next;
             if cursor.is_none() || found.len() >= limit {
@@ -106,7 +107,7 @@ impl Found {
 
 /// A page of items, and the cursor of the next one.
 async fn page(
-    client: &Client,
+    call: &Call,
     kind: Kind,
     query: Option<&str>,
     canvas: Option<&str>,
@@ -121,6 +122,7 @@ async fn page(
         let found = items.iter().filter_map(Item::read).map(found);
         Ok((found.map(|(name, short)| Found { name, short: present(short) }).collect(), next))
     }
+    let client = &call.client;
     let limit = if kind == Kind::Canvas { limit.min(25) } else { limit };
     macro_rules! read {
         ($request:expr, $found:expr) => {
@@ -131,20 +133,31 @@ async fn page(
     let entry = |it: CatalogEntry| (None, json!({"handle": it.key, "name": it.name, "summary": it.summary}));
     match kind {
         Kind::Canvas => read!(client.list_canvases(), |it: CanvasSummary| {
+            let NamedCanvas { canvas, url } = NamedCanvas::of(call, &it);
             let short = json!({
-                "handle": it.handle, "title": it.title, "accessRole": it.access_role, "nodeCount": it.node_count,
+                "canvas": canvas, "url": url, "title": it.title, "accessRole": it.access_role, "nodeCount": it.node_count,
                 "revision": it.revision, "updatedAt": it.updated_at, "canvasType": it.canvas_type,
             });
             (Some(it.title), short)
         }),
-        Kind::Asset => read!(client.list_assets().query("kind", "all").query_if("canvasId", canvas), |it: Asset| {
-            let short = json!({
-                "handle": it.handle, "name": it.name, "width": it.width, "height": it.height, "mimeType": it.mime_type,
-                "durationSeconds": it.duration_seconds,
-                "node": it.node,
+        Kind::Asset => {
+            let list = client.list_assets().query("kind", "all").query_if("canvasId", canvas);
+            let (assets, next) = list.query("limit", limit).query_if("cursor", cursor).await?.items()?;
+            let assets: Vec<Asset> = assets.iter().filter_map(Item::read).collect();
+            // A node has a ref on its canvas alone.
+            let on = |asset: &Asset| Some((canvas?.to_owned(), Some(asset.node.clone()?)));
+            let named = assets.iter().filter_map(on).collect();
+            let names = Names::read(call, named).await;
+            let found = assets.into_iter().map(|it| {
+                let node = it.node.as_deref().map(|node| names.node(canvas.unwrap_or_default(), node));
+                let short = json!({
+                    "handle": it.handle, "name": it.name, "width": it.width, "height": it.height, "mimeType": it.mime_type,
+                    "durationSeconds": it.duration_seconds, "node": node,
+                });
+                Found { name: Some(it.name), short: present(short) }
             });
-            (Some(it.name), short)
-        }),
+            Ok((found.collect(), next))
+        }
         Kind::Element => read!(client.list_elements().query_if("search", query), |it: Element| {
             let short = json!({
                 "handle": it.handle, "versionHandle": it.version_handle, "name": it.name, "type": it.kind,
@@ -176,8 +189,13 @@ async fn page(
             });
             (None, short)
         }),
-        Kind::Run => read!(client.list_runs().query_if("canvasId", canvas), |it: RunSummary| {
-            (Some(it.status.to_string()), work::summary(&it))
-        }),
+        Kind::Run => {
+            let list = client.list_runs().query_if("canvasId", canvas).query("limit", limit).query_if("cursor", cursor);
+            let (runs, next) = list.await?.items()?;
+            let runs: Vec<RunSummary> = runs.iter().filter_map(Item::value).collect();
+            let shorts = work::summaries(call, &runs).await;
+            let found = runs.iter().zip(shorts).map(|(run, short)| Found { name: Some(run.status.to_string()), short });
+            Ok((found.collect(), next))
+        }
     }
 }

@@ -10,6 +10,7 @@ use crate::answer::Answer;
 use crate::call::Call;
 use crate::canvas_name::CanvasName;
 use crate::failure::Failure;
+use crate::names::{NamedCanvas, Names};
 use crate::tool::{Hints, Result, Tool};
 use crate::work::{self, IMAGES_MAX};
 
@@ -36,11 +37,12 @@ enum Form {
 }
 
 #[serde_with::skip_serializing_none]
-#[derive(Default, Serialize, JsonSchema)]
+#[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Output {
     status: &'static str,
-    canvas: String,
+    #[serde(flatten)]
+    on: NamedCanvas,
     revision: Option<String>,
     replayed: bool,
     section: Option<String>,
@@ -96,10 +98,19 @@ impl Tool for ImportUrl {
             }
         };
         let assets: Vec<String> = images.iter().map(|it| it.asset_id.to_string()).take(IMAGES_MAX).collect();
-        output.canvas = canvas.to_string();
+        let canvas = canvas.to_string();
+        let nodes = images.iter().map(|it| it.node_id.to_string()).chain(output.section.clone()).map(Some);
+        // A page that a person has to look at has made no node.
+        let named = nodes.chain([None]).map(|node| (canvas.clone(), node)).collect();
+        let names = Names::read(call, named).await;
+        output.on = names.canvas(call, &canvas);
+        output.section = output.section.map(|section| names.node(&canvas, &section));
         output.images = images
             .iter()
-            .map(|it| json!({"node": it.node_id, "asset": it.asset_id, "width": it.width, "height": it.height}))
+            .map(|it| {
+                let node = names.node(&canvas, &it.node_id.to_string());
+                json!({"node": node, "asset": it.asset_id, "width": it.width, "height": it.height})
+            })
             .collect();
         Ok(work::show(&call.client, Answer::new(output), &assets).await)
     }

@@ -4,6 +4,7 @@ pub mod action_run;
 pub mod asset_download;
 pub mod asset_upload;
 pub mod canvas_create;
+pub mod canvas_delete;
 pub mod canvas_edit;
 pub mod canvas_read;
 pub mod canvas_review;

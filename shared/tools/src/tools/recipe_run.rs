@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use domain::account::Scope;
 use domain::graph::NodeType;
 use domain::model::Capability;
+use domain::refs::NodeRef;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -14,6 +15,7 @@ use crate::call::Call;
 use crate::canvas_name::CanvasName;
 use crate::failure::Failure;
 use crate::funds;
+use crate::place::image;
 use crate::tool::{Hints, Result, Tool};
 use crate::work::{self, Wait, Work};
 
@@ -52,7 +54,8 @@ impl Tool for RecipeRun {
     async fn run(call: &Call, arguments: Arguments) -> Result<Answer<Work>> {
         let canvas = arguments.canvas.handle();
         let mut body = json!({
-            "canvasId": canvas, "baseRevision": arguments.revision, "idempotencyKey": call.key(), "inputs": arguments.inputs,
+            "canvasId": canvas, "baseRevision": arguments.revision, "idempotencyKey": call.key(),
+            "inputs": by_handle(call, &arguments.recipe, arguments.version.as_ref(), arguments.inputs).await,
         });
         for (name, value) in [
             ("version", arguments.version.clone().map(Value::from)),
@@ -83,6 +86,28 @@ impl Tool for RecipeRun {
             done => done,
         }
     }
+}
+
+/// The inputs, with images that are named by refs as handles of nodes. The text of another port may look like a ref.
+async fn by_handle(
+    call: &Call,
+    recipe: &str,
+    version: Option<&String>,
+    mut inputs: BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
+    let is_ref = |input: &String| input.parse::<NodeRef>().is_ok();
+    if !inputs.values().any(is_ref) {
+        return inputs;
+    }
+    // A Recipe that cannot be read is refused at its start.
+    let read = call.client.get_recipe(recipe).query_if("version", version).await.and_then(|read| read.value());
+    let ports = read.map(|read| read.recipe.inputs).unwrap_or_default();
+    for port in ports.iter().filter(|port| port.node_type == NodeType::Image) {
+        if let Some(input) = inputs.get_mut(port.key.as_str()).filter(|input| is_ref(input)) {
+            *input = image(input);
+        }
+    }
+    inputs
 }
 
 /// How many images the Recipe makes; texts cost nothing.

@@ -31,6 +31,9 @@ impl Tool for RunCancel {
     async fn run(call: &Call, arguments: Arguments) -> Result<Answer<Work>> {
         let request = call.client.cancel_work(&arguments.run).query_if("removeTargets", arguments.remove_targets);
         let canceled = request.await?;
-        Ok(Answer::new(Work::from_record(&canceled.value()?, canceled.time())))
+        let mut works = [Work::from_record(&canceled.value()?, canceled.time())];
+        Work::name(call, &mut works).await;
+        let [work] = works;
+        Ok(Answer::new(work))
     }
 }

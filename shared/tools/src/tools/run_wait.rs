@@ -19,13 +19,13 @@ pub struct RunWait;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Arguments {
-    #[schemars(length(min = 1, max = 8))]
+    #[schemars(length(min = 1, max = 20))]
     runs: Vec<String>,
     #[schemars(range(min = 0, max = 50))]
     seconds: Option<u64>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
 pub struct Output {
     runs: Vec<Work>,
 }
@@ -46,7 +46,8 @@ impl Tool for RunWait {
             let (record, at) = work::follow(call, (read.value()?, read.time()), seconds).await;
             Ok::<_, Failure>(Work::from_record(&record, at))
         };
-        let runs = try_join_all(arguments.runs.into_iter().map(wait)).await?;
+        let mut runs = try_join_all(arguments.runs.into_iter().map(wait)).await?;
+        Work::name(call, &mut runs).await;
         let assets: Vec<String> = runs.iter().flat_map(Work::assets).take(work::IMAGES_MAX).cloned().collect();
         Ok(work::show(&call.client, Answer::new(Output { runs }), &assets).await)
     }

@@ -24,7 +24,7 @@ pub struct Status;
 #[serde(deny_unknown_fields)]
 pub struct Arguments {}
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Output {
     account: String,
@@ -72,7 +72,7 @@ impl Tool for Status {
             scopes: who.scopes.iter().map(ToString::to_string).collect(),
             credit: who.credit_balance,
             expires_at: who.expires_at.map(|at| at.to_string()),
-            running: running.iter().map(work::summary).collect(),
+            running: work::summaries(call, &running).await,
             more_running,
             queues: queues(call).await,
         };

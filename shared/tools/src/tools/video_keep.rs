@@ -27,7 +27,7 @@ pub struct Arguments {
 }
 
 #[serde_with::skip_serializing_none]
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Output {
     asset: String,

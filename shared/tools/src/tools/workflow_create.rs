@@ -5,10 +5,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, texts};
 use crate::call::Call;
 use crate::canvas_name::CanvasName;
 use crate::failure::Failure;
+use crate::names::NamedCanvas;
 use crate::stale;
 use crate::tool::{Hints, Result, Tool};
 
@@ -37,16 +38,18 @@ pub struct Arguments {
 }
 
 #[serde_with::skip_serializing_none]
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Output {
-    canvas: String,
+    #[serde(flatten)]
+    on: NamedCanvas,
     revision: String,
     replayed: bool,
     /// The new Recipe; a fork is a copy without a handle.
     recipe: Option<String>,
-    /// The sticky node to run.
+    /// Ref of the sticky node to run.
     instance: Option<String>,
+    /// The other nodes.
     changed_nodes: Vec<String>,
 }
 
@@ -89,13 +92,19 @@ impl Tool for WorkflowCreate {
             }
             _ => return Err(Failure::argument("fork", "give either fork or name with inputs and outputs")),
         };
+        let short = |id: String| result.refs.get(&id).cloned().unwrap_or(id);
+        let instance = workflow.as_ref().map(|workflow| short(workflow.workflow_node_id.to_string()));
         let output = Output {
-            canvas: result.canvas.handle().to_string(),
+            on: NamedCanvas::after(call, &result.canvas),
             revision: result.canvas.revision().to_owned(),
             replayed: result.replayed,
-            instance: workflow.as_ref().map(|workflow| workflow.workflow_node_id.handle()),
             recipe: workflow.map(|workflow| workflow.handle),
-            changed_nodes: result.changes.changed_node_ids.into_iter().map(String::from).collect(),
+            changed_nodes: texts(result.changes.changed_node_ids)
+                .into_iter()
+                .map(short)
+                .filter(|node| instance.as_ref() != Some(node))
+                .collect(),
+            instance,
         };
         Ok(Answer::new(output))
     }
