@@ -109,14 +109,16 @@ async fn steps(failure: &mut Failure, call: &Call, schema: &Value) -> Vec<Next> 
 
 /// The call as it may be, or what tells how it may be.
 async fn corrected(failure: &mut Failure, call: &Call, schema: &Value) -> Vec<Next> {
-    let mut again = Corrected::new(&call.arguments);
+    let (sent, mut again) = (Corrected::new(&call.arguments), Corrected::new(&call.arguments));
     let mut left = Vec::new();
     let mut fields: Vec<(String, Violation)> =
         failure.fields.iter().map(|it| (again.path(&it.field, schema), it.clone())).collect();
     // A wrong name may be that of a member that is missing.
     fields.sort_by_key(|(_, violation)| violation.rule() != Some(Rule::Unknown));
     for (path, violation) in fields {
-        if violation.rule() == Some(Rule::Required) && again.get(&path).is_some() {
+        let is_given = again.get(&path).is_some();
+        // It was given under another name, or is left out already.
+        if violation.rule() == Some(Rule::Required) && is_given || !is_given && sent.get(&path).is_some() {
             continue;
         }
         if path == "revision" {
@@ -311,7 +313,10 @@ async fn thing(path: &str, kind: &str, mut again: Corrected, is_last: bool, call
     if kind == "asset" && given.as_deref().is_some_and(is_ref) {
         return node(path, again, is_last, call).await;
     }
-    let words = given.as_deref().and_then(words);
+    let words = given.as_deref().and_then(words).filter(|words| !is_ref(words));
+    if kind == ANY && words.is_none() {
+        return vec![];
+    }
     let kinds: &[&str] = if kind == ANY { &KINDS[..] } else { &[kind] };
     for kind in kinds {
         let canvas = canvas(call).filter(|_| matches!(*kind, "asset" | "run"));
@@ -489,7 +494,7 @@ pub fn look(tool: &str, arguments: &Map<String, Value>) -> Next {
             Next::new("canvas_read", json!({"canvas": canvas, "maxChars": 8192}), "less of it")
         }
         (_, Some(canvas), _) => Next::new("canvas_read", json!({"canvas": canvas}), "the canvas as it is now"),
-        (_, None, _) if tool.starts_with("asset_") || tool == "canvas_view" => find("asset"),
+        (_, None, _) if tool.starts_with("asset_") || ["canvas_view", "describe"].contains(&tool) => find("asset"),
         _ => Next::new("status", json!({}), "what you may do here, and what is under way"),
     }
 }
