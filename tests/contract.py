@@ -198,7 +198,7 @@ ARRANGE = {
     "forkRecipe": fork, "runRecipe": recipe, "createElement": element, "updateElement": element_patch,
     "reviewCampaign": review, "applyOperations": operations, "createWorkflow": workflow,
     "planCampaign": nothing, "startCampaign": nothing,
-    "createDownloads": downloads, "createUploads": uploads,
+    "createDownloads": downloads, "createUploads": uploads, "setBatchAside": operations,
     "importImage": import_image, "importProductReferences": import_gallery,
 }
 
@@ -269,6 +269,11 @@ def before_call(context, case, kwargs):
     elif operation == "renderCanvas":
         # Random nodes do not exist.
         without(case.query or {}, "section", "nodes")
+    elif operation == "getBatchSetAside":
+        canvas = os.environ["CONTRACT_CANVAS_ID"]
+        made = ask("POST", f"/canvases/{canvas}/set-aside", {"operations": [{"type": "canvas.update", "title": "T"}]})
+        case.path_parameters.update(canvasId=canvas, batchId=made["id"])
+        without(case.query or {}, "ownerUid")
     elif operation == "listRuns":
         without(case.query or {}, "canvasId", "ownerUid", "cursor")
     elif operation == "followEvents":

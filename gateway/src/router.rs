@@ -42,6 +42,8 @@ pub fn documented() -> (Router<App>, Value) {
         .routes(routes!(canvases::node::node))
         .routes(routes!(canvases::render::render))
         .routes(routes!(canvases::operations::operations))
+        .routes(routes!(canvases::set_aside::set_aside))
+        .routes(routes!(canvases::set_aside::read))
         .routes(routes!(canvases::review::review))
         .routes(routes!(canvases::changes::changes))
         .routes(routes!(canvases::outline::outline))

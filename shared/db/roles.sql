@@ -65,6 +65,7 @@ DECLARE
         ['recipe_versions',                        'ar',    '',           '',           ''],
         ['recipes',                                'arwd',  '',           '',           ''],
         ['renditions',                             'arw',   'arw',        'ar',         ''],
+        ['set_aside',                              'arwd',  '',           '',           ''],
         ['signin_links',                           'arwd',  '',           '',           ''],
         ['task_floor_generation',                  'r',     'rw',         'r',          'r'],
         ['task_floor_image',                       'r',     'rw',         'r',          'r'],

@@ -121,6 +121,10 @@ pub(super) fn addressed(endpoint: &Endpoint, canvas: &str, revision: &str) -> Op
         ("POST", "/canvases/{canvasId}/operations") => {
             (path, Some(with(json!({"operations": [{"type": "canvas.update", "title": "t"}]}))))
         }
+        ("POST", "/canvases/{canvasId}/set-aside") => {
+            (path, Some(json!({"operations": [{"type": "canvas.update", "title": "t"}]})))
+        }
+        ("GET", "/canvases/{canvasId}/set-aside/{batchId}") => (path.replace("{batchId}", "absent"), None),
         ("GET", "/assets") => (format!("/assets?canvasId={canvas}"), None),
         ("POST", "/assets") => (format!("/assets?canvasId={canvas}"), Some(json!("png"))),
         ("POST", "/assets/downloads") => (path, Some(json!({"canvasId": canvas, "items": ["node:absent"]}))),
@@ -268,11 +272,17 @@ async fn an_editor_reads_and_writes_everything() {
         }
         let reply = call(&editor, &endpoint, &path, body.as_ref()).await;
         let expected = match (endpoint.method, endpoint.path) {
-            ("GET", "/canvases/{canvasId}/nodes/{nodeId}") | ("POST", "/jobs/{jobId}/asset") => 404,
+            ("GET", "/canvases/{canvasId}/nodes/{nodeId}" | "/canvases/{canvasId}/set-aside/{batchId}")
+            | ("POST", "/jobs/{jobId}/asset") => 404,
             ("GET", _) | ("POST", "/canvases/{canvasId}/operations" | "/assets/downloads") => 200,
-            ("POST", "/assets" | "/assets/uploads" | "/canvases/{canvasId}/workflows" | "/recipes/{recipeId}/fork") => {
-                201
-            }
+            (
+                "POST",
+                "/assets"
+                | "/assets/uploads"
+                | "/canvases/{canvasId}/set-aside"
+                | "/canvases/{canvasId}/workflows"
+                | "/recipes/{recipeId}/fork",
+            ) => 201,
             ("POST", "/images/import" | "/product-references/import") => 409,
             // The target, the inputs or the model do not exist. The service checks this last.
             _ => 422,

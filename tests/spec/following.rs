@@ -536,7 +536,10 @@ async fn changes_name_the_authors_of_nodes() {
     assert_eq!(both["refs"], json!({ node: "n1" }));
     assert_eq!(both["slug"], canvas["slug"]);
     let plain = user.get(&changes("")).await.ok();
-    assert!(plain.get("authors").is_none() && plain.get("refs").is_none() && plain["slug"] == canvas["slug"], "{plain}");
+    assert!(
+        plain.get("authors").is_none() && plain.get("refs").is_none() && plain["slug"] == canvas["slug"],
+        "{plain}"
+    );
     // What is deleted keeps its ref.
     user.apply(id, json!([{"type": "node.delete", "nodeId": node}])).await;
     let since = &last["canvas"]["revision"].as_str().expect("a revision");

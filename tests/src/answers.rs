@@ -16,7 +16,7 @@ use domain::job::{ActionRuns, ImageJob, JobDocument, RunList, StartQuote, VideoJ
 use domain::lineage::AssetLineage;
 use domain::link::{DownloadLinks, UploadLinks};
 use domain::model::{ConnectionList, ModelPage, ModelRead};
-use domain::operation::OperationsAnswer;
+use domain::operation::{BatchSetAside, OperationsAnswer};
 use domain::problem::ErrorEnvelope;
 use domain::queue::ServiceStatus;
 use domain::recipe::run::{RecipeRun, RunDocument};
@@ -50,6 +50,7 @@ types![
     AssetList,
     AssetRead,
     AuthStatus,
+    BatchSetAside,
     CampaignList,
     CampaignPlanned,
     CampaignRead,

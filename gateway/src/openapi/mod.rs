@@ -45,12 +45,13 @@ use crate::compression::Unchanging;
 use crate::routes::assets::image::RenditionWidth;
 
 /// Tags with their descriptions, in the order in which a reader meets them.
-const TAGS: [(&str, &str); 16] = [
+const TAGS: [(&str, &str); 17] = [
     ("Authentication", "Check a token: whose it is and what it may do."),
     (
         "Canvases",
         "A canvas is one graph of nodes and connections under a single revision. Read it, and change it in batches.",
     ),
+    ("Batches", "Batches that are set aside for some minutes: a client names one instead of sending it again."),
     ("Assets", "Stored images: uploads, imports and results."),
     ("Elements", "Reusable visual references with immutable versions, and collections of them."),
     ("Image Actions", "Deterministic transformations of images. They cost no credit."),

@@ -13,7 +13,7 @@ pub use domain::job::{ActionRuns, ImageJob, JobDocument, RunList, StartQuote, Vi
 pub use domain::lineage::AssetLineage;
 pub use domain::link::{DownloadLinks, UploadLinks};
 pub use domain::model::{ConnectionList, ModelPage, ModelRead};
-pub use domain::operation::OperationsAnswer;
+pub use domain::operation::{BatchSetAside, OperationsAnswer};
 pub use domain::queue::ServiceStatus;
 pub use domain::recipe::run::{RecipeRun, RunDocument};
 pub use domain::recipe::workflow::WorkflowResult;

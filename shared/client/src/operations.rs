@@ -78,6 +78,10 @@ operations! {
     get_node, "getNode", GET "/canvases/{canvasId}/nodes/{nodeId}", canvas, node => NodeRead;
     /// Applies a batch of operations, or tries it. Preferences: `return=minimal`, `handling=lenient`.
     apply_operations, "applyOperations", POST "/canvases/{canvasId}/operations", canvas => OperationsAnswer;
+    /// Sets a batch of operations aside.
+    set_batch_aside, "setBatchAside", POST "/canvases/{canvasId}/set-aside", canvas => BatchSetAside;
+    /// A batch that was set aside.
+    get_batch_set_aside, "getBatchSetAside", GET "/canvases/{canvasId}/set-aside/{batchId}", canvas, batch => BatchSetAside;
     /// A canvas as text for a model.
     get_canvas_outline, "getCanvasOutline", GET "/canvases/{canvasId}/outline", canvas => Text;
     /// A canvas as an image. Query: `section`, `nodes`, `width`, `labels`.

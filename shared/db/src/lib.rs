@@ -32,6 +32,7 @@ pub mod renditions;
 pub mod roles;
 pub mod runs;
 pub mod sessions;
+pub mod set_aside;
 pub mod storage;
 pub mod streams;
 pub mod tasks;

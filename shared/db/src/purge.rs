@@ -248,6 +248,7 @@ pub async fn account(conn: &mut PgConnection, account: &AccountUid) -> Result<Pu
     sqlx::query!("DELETE FROM canvas_shares WHERE account_uid = $1", uid).execute(&mut *conn).await?;
     let assets = sqlx::query!("DELETE FROM assets WHERE owner_uid = $1", uid).execute(&mut *conn).await?;
     sqlx::query!("DELETE FROM capability_links WHERE account_uid = $1", uid).execute(&mut *conn).await?;
+    sqlx::query!("DELETE FROM set_aside WHERE account_uid = $1", uid).execute(&mut *conn).await?;
     sqlx::query!("DELETE FROM signin_links WHERE account_uid = $1", uid).execute(&mut *conn).await?;
     let tokens = sqlx::query!("DELETE FROM tokens WHERE account_uid = $1", uid).execute(&mut *conn).await?;
     sqlx::query!("DELETE FROM account_sessions WHERE account_uid = $1", uid).execute(&mut *conn).await?;

@@ -59,6 +59,12 @@ pub const VIOLATIONS_MAX: usize = 100;
 pub const VIOLATIONS_COUNTED_MAX: usize = 10_000;
 /// Body of an operations batch, in bytes.
 pub const OPERATIONS_BODY_MAX: usize = 16 * 1024 * 1024;
+/// Body with a batch to set aside, in bytes.
+pub const SET_ASIDE_BODY_MAX: usize = 256 * 1024;
+/// Batches of an account that are set aside.
+pub const SET_ASIDE_MAX: i64 = 20;
+/// How long a batch is set aside.
+pub const SET_ASIDE_SECONDS: i32 = 600;
 /// The body that signs in to the console, in bytes: nothing is known of who sends it.
 pub const SIGN_IN_BODY_MAX: usize = 4096;
 /// Any other JSON body, in bytes.

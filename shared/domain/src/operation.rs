@@ -12,6 +12,7 @@ use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, RefBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
+use crate::Timestamp;
 use crate::canvas::MutationResult;
 use crate::graph::{NodeType, Position, Purpose, Role, named};
 use crate::id::{AssetReference, ClientId, ConnectionReference, NodeReference};
@@ -378,6 +379,35 @@ pub struct NodePatch {
     /// Another video that a video node shows, as in `node.create`. The one that it showed moves to its history.
     #[schema(value_type = Option<AssetReference>)]
     pub asset: Option<String>,
+}
+
+/// 6 letters that name a batch.
+#[derive(ToSchema)]
+#[schema(pattern = "^[a-z]{6}$")]
+pub struct BatchId(pub String);
+
+impl BatchId {
+    /// Number of letters.
+    pub const LETTERS: usize = 6;
+
+    /// Returns `true` if a text has the form of one.
+    pub fn fits(text: &str) -> bool {
+        text.len() == Self::LETTERS && text.bytes().all(|byte| byte.is_ascii_lowercase())
+    }
+}
+
+/// A batch that is named instead of sent again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BatchSetAside {
+    /// Id of the batch.
+    #[schema(value_type = BatchId)]
+    pub id: String,
+    /// The operations, with ids in place of refs.
+    #[schema(value_type = Vec<Object>)]
+    pub operations: Vec<Map<String, Value>>,
+    /// When it ends.
+    pub expires_at: Timestamp,
 }
 
 /// Result of a batch.

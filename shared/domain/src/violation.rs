@@ -27,6 +27,50 @@ impl Violation {
 
 /// The message for a missing member.
 const REQUIRED: &str = "is required";
+/// The message for a member that the schema does not have.
+const UNKNOWN: &str = "is not a known field";
+
+/// The rule of a schema that a message of this module states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule<'a> {
+    /// The member has to be there.
+    Required,
+    /// There is no such member.
+    Unknown,
+    /// One of these values, separated by `, `.
+    OneOf(&'a str),
+    /// A value of this type of JSON.
+    Type(&'a str),
+    /// A number of at least this one.
+    AtLeast(&'a str),
+    /// A number of at most this one.
+    AtMost(&'a str),
+    /// An array of at most this many items.
+    ItemsMax(usize),
+    /// A text that matches this pattern.
+    Pattern(&'a str),
+}
+
+impl Violation {
+    /// The rule of a schema that the field violates; `None` for any other rule.
+    pub fn rule(&self) -> Option<Rule<'_>> {
+        let message = self.message.as_str();
+        let rest = |start: &str| message.strip_prefix(start);
+        let is_number = |limit: &&str| limit.parse::<f64>().is_ok();
+        let items = |limit: &str| limit.strip_suffix(" items").or(limit.strip_suffix(" item"))?.parse().ok();
+        match message {
+            REQUIRED => Some(Rule::Required),
+            UNKNOWN => Some(Rule::Unknown),
+            _ => rest("must be one of ")
+                .map(Rule::OneOf)
+                .or_else(|| rest("must be of type ").map(Rule::Type))
+                .or_else(|| rest("must be at least ").filter(is_number).map(Rule::AtLeast))
+                .or_else(|| rest("must be at most ").filter(is_number).map(Rule::AtMost))
+                .or_else(|| rest("must have at most ").and_then(items).map(Rule::ItemsMax))
+                .or_else(|| rest("must match ").map(Rule::Pattern)),
+        }
+    }
+}
 /// Maximum characters of a key in a reported path. A key may be as long as its body, and up to 1000 paths may contain it.
 const SHOWN_KEY_MAX: usize = 200;
 
@@ -78,7 +122,7 @@ fn violations_of(error: &ValidationError<'_>) -> Vec<Violation> {
             vec![Violation::new(within(property.as_str().unwrap_or_default()), REQUIRED)]
         }
         ValidationErrorKind::AdditionalProperties { unexpected } => {
-            unexpected.iter().map(|name| Violation::new(within(name), "is not a known field")).collect()
+            unexpected.iter().map(|name| Violation::new(within(name), UNKNOWN)).collect()
         }
         ValidationErrorKind::OneOfNotValid { context } | ValidationErrorKind::AnyOf { context } => {
             nearest_form(&path, context)
@@ -193,6 +237,32 @@ mod tests {
             "name is required",
         ];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_message_tells_its_rule() {
+        for (schema, given, rule) in [
+            (json!({"required": ["a"]}), json!({}), Some(Rule::Required)),
+            (json!({"additionalProperties": false}), json!({"a": 1}), Some(Rule::Unknown)),
+            (json!({"enum": ["a", 2]}), json!("b"), Some(Rule::OneOf("a, 2"))),
+            (json!({"type": "integer"}), json!("b"), Some(Rule::Type("integer"))),
+            (json!({"minimum": 1.5}), json!(1), Some(Rule::AtLeast("1.5"))),
+            (json!({"maximum": 8}), json!(9), Some(Rule::AtMost("8"))),
+            (json!({"maxItems": 1}), json!([1, 2]), Some(Rule::ItemsMax(1))),
+            (json!({"maxItems": 2}), json!([1, 2, 3]), Some(Rule::ItemsMax(2))),
+            (json!({"pattern": "^#"}), json!("b"), Some(Rule::Pattern("^#"))),
+            (json!({"maxLength": 2}), json!("abc"), None),
+            (json!({"minItems": 1}), json!([]), None),
+        ] {
+            let validator = jsonschema::draft202012::new(&schema).expect("a schema");
+            let errors: Vec<_> = validator.iter_errors(&given).collect();
+            let found = from_schema(&errors);
+            assert_eq!(found.len(), 1, "{schema}");
+            assert_eq!(found[0].rule(), rule, "{}", found[0].message);
+        }
+        for message in ["must be at least the number of outputs, 2", "must be a color: #rgb", ""] {
+            assert_eq!(Violation::new("a", message).rule(), None, "{message}");
+        }
     }
 
     #[test]

@@ -22,6 +22,11 @@ pub fn revision() -> String {
     format!("r{}", URL_SAFE_NO_PAD.encode(bytes::<16>()))
 }
 
+/// `N` random letters from `a` to `z`, for names that people and models repeat. They open nothing.
+pub fn letters<const N: usize>() -> String {
+    bytes::<N>().iter().map(|byte| char::from(b'a' + byte % 26)).collect()
+}
+
 /// A uniformly distributed number in `[0, 1)`, for jitter.
 pub fn fraction() -> f64 {
     rand::random()
@@ -50,6 +55,13 @@ mod tests {
         let secret = token_secret();
         assert_eq!(secret.len(), 43);
         assert_eq!(URL_SAFE_NO_PAD.decode(secret).expect("base64url").len(), 32);
+    }
+
+    #[test]
+    fn letters_are_those_from_a_to_z() {
+        let letters = letters::<2000>();
+        assert_eq!((letters.len(), letters.bytes().all(|byte| byte.is_ascii_lowercase())), (2000, true));
+        assert_eq!(letters.chars().collect::<HashSet<_>>().len(), 26);
     }
 
     #[test]

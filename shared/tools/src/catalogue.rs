@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::call::Call;
 use crate::failure::Failure;
+use crate::remedy;
 use crate::schema;
 use crate::tool::{Result, Tool};
 use crate::tools;
@@ -22,9 +23,10 @@ pub struct Entry {
     pub repeats: bool,
     scopes: &'static [Scope],
     any_scope: &'static [Scope],
+    schema: Value,
     validator: Validator,
     add_instead: fn(&Value, Failure) -> Failure,
-    run: fn(Call, Value) -> BoxFuture<'static, Result<CallToolResult>>,
+    run: fn(&Call, Value) -> BoxFuture<'_, Result<CallToolResult>>,
 }
 
 /// Arguments of callers whose files are on this machine, and of the others, whose shell is given links.
@@ -40,8 +42,8 @@ impl Entry {
                 properties.remove(name);
             }
         }
-        let validator = jsonschema::draft202012::new(&Value::Object(input.clone()))
-            .expect("a derived schema is valid: a test compiles each");
+        let schema = Value::Object(input.clone());
+        let validator = jsonschema::draft202012::new(&schema).expect("a derived schema is valid: a test compiles each");
         // Hints that equal the protocol's default are left out, except for what a host may ask a person about.
         let mut annotations = ToolAnnotations::new().open_world(T::HINTS.reaches_out);
         match T::HINTS.reads {
@@ -59,6 +61,7 @@ impl Entry {
             repeats: T::HINTS.repeats,
             scopes: T::SCOPES,
             any_scope: T::ANY_SCOPE,
+            schema,
             validator,
             add_instead: T::add_instead,
             run: run::<T>,
@@ -71,25 +74,32 @@ impl Entry {
             && (self.any_scope.is_empty() || self.any_scope.iter().any(|scope| scopes.contains(scope)))
     }
 
-    /// Runs the tool. A member that is `null` counts as left out: some hosts send all that a schema knows.
+    /// Runs the tool; a failure has its next steps. A member that is `null` counts as left out: some hosts send all that a schema knows.
     pub async fn run(&self, mut call: Call, mut arguments: Map<String, Value>) -> Result<CallToolResult> {
         arguments.retain(|_, value| !value.is_null());
         let given = Value::Object(arguments);
         let violations = schema::violations(&self.validator, &given);
-        if !violations.is_empty() {
-            return Err((self.add_instead)(&given, Failure::invalid(violations)));
-        }
         // The bytes of an image (`data`) are neither part of the key of a call nor of a call that an answer proposes.
         let kept = given.as_object().into_iter().flatten().filter(|(name, _)| *name != "data");
         call.arguments = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
-        (self.run)(call, given).await
+        let ended = match violations.is_empty() {
+            true => (self.run)(&call, given).await,
+            false => Err((self.add_instead)(&given, Failure::invalid(violations))),
+        };
+        match ended {
+            Ok(result) => Ok(result),
+            Err(failure) => {
+                let failure = failure.with_repetition(self.repeats);
+                Err(remedy::add_next(failure, &call, &self.schema).await)
+            }
+        }
     }
 }
 
-fn run<T: Tool>(call: Call, arguments: Value) -> BoxFuture<'static, Result<CallToolResult>> {
+fn run<T: Tool>(call: &Call, arguments: Value) -> BoxFuture<'_, Result<CallToolResult>> {
     async move {
         let arguments = serde_json::from_value(arguments).map_err(|error| Failure::argument("", error.to_string()))?;
-        Ok(T::run(&call, arguments).await?.into_result())
+        Ok(T::run(call, arguments).await?.into_result())
     }
     .boxed()
 }

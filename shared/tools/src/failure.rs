@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::answer::{Next, cut};
+use crate::fields::merged;
 
 /// Seconds after which a failure of the service may have passed, when it does not say so itself.
 const PAUSE_SECONDS: u64 = 5;
@@ -76,11 +77,16 @@ impl Failure {
 
     /// Adds a member to the details.
     pub fn with_detail(mut self, name: &str, value: Value) -> Self {
+        self.set_detail(name, value);
+        self
+    }
+
+    /// Sets a member of the details.
+    pub fn set_detail(&mut self, name: &str, value: Value) {
         if !self.details.is_object() {
             self.details = json!({});
         }
         self.details[name] = value;
-        self
     }
 
     /// If the failure leaves the outcome unknown, adds the effect of a repetition. A call that `repeats`, as one with a key does, has
@@ -118,14 +124,13 @@ impl Failure {
             StatusCode::NOT_FOUND => "nothing that you can see has this name: look for it with find",
             _ => "",
         };
-        let thing = problem.message.split(' ').next().unwrap_or_default().to_owned();
         let message = match advice {
             // The service names a way to override them, which is for people.
             "" if problem.details.findings.is_some() => "findings block this batch; nothing was changed".to_owned(),
             "" => problem.message,
             advice => format!("{}: {advice}", problem.message),
         };
-        let failure = Self {
+        Self {
             code: problem.code,
             message,
             fields: problem.fields,
@@ -134,17 +139,6 @@ impl Failure {
             request_id: problem.request_id,
             next: Vec::new(),
             retry,
-        };
-        match problem.status {
-            StatusCode::NOT_FOUND => {
-                let kind = match thing.as_str() {
-                    "asset" | "element" | "collection" | "recipe" | "action" | "model" | "run" => thing.as_str(),
-                    "job" => "run",
-                    _ => "canvas",
-                };
-                failure.then(Next::new("find", json!({"kind": kind}), "the handles that exist"))
-            }
-            _ => failure,
         }
     }
 
@@ -152,7 +146,8 @@ impl Failure {
     pub fn into_result(self) -> CallToolResult {
         let mut error = json!({"code": self.code, "message": self.message});
         if !self.fields.is_empty() {
-            error["fields"] = self.fields.iter().map(|it| json!({"field": it.field, "message": it.message})).collect();
+            error["fields"] =
+                merged(self.fields).iter().map(|it| json!({"field": it.field, "message": it.message})).collect();
         }
         if !self.details.is_null() {
             error["details"] = self.details;

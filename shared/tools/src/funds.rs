@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::answer::Next;
 use crate::call::Call;
-use crate::failure::Failure;
+use crate::failure::{Failure, Retry};
 
 /// Maximum number of models in an answer.
 const MODELS_MAX: usize = 10;
@@ -15,7 +15,7 @@ const OUTPUTS_MAX: i64 = 8;
 
 /// Adds the balance to a refusal for its price, and the models with all of these capabilities that the balance can pay, with the
 /// number of outputs of each. If the call, which would make `outputs` images or videos, can make fewer or cheaper ones, adds that
-/// call as the next step.
+/// call as the next step; else says what is missing, and that only a person can change it.
 pub async fn add_affordable_models(
     failure: Failure,
     call: &Call,
@@ -29,7 +29,7 @@ pub async fn add_affordable_models(
     let mut failure = failure.with_detail("balance", balance.into());
     failure.message = format!("it costs {price} credits, and {budget} can be spent ({balance} in all)");
     let list = call.client.list_models().query_if("capability", capabilities.first()).query("limit", 100);
-    let Ok((models, _)) = list.await.and_then(|read| read.items()) else { return failure };
+    let models = list.await.and_then(|read| read.items()).map(|(models, _)| models).unwrap_or_default();
     let up_to = |model: &Model| if model.credit_cost > 0 { budget / model.credit_cost } else { i64::MAX };
     let fits = |model: &Model| {
         let has = |capability: &Capability| model.capabilities.iter().any(|it| it == capability);
@@ -54,6 +54,14 @@ pub async fn add_affordable_models(
     {
         changed.insert("model".to_owned(), cheaper.handle.clone().into());
         failure = failure.then(Next::new(call.tool, changed.into(), "a model that can be paid"));
+    }
+    if failure.next.is_empty() {
+        failure.retry = Retry::Never;
+        failure.set_detail("missing", (price - budget).into());
+        failure.message += match failure.refusal.max_credits {
+            Some(cap) if cap < balance => "; a person has to agree to a higher maxCredits",
+            _ => "; whoever operates the service can grant credit: ask a person, do not retry",
+        };
     }
     let fitting = fitting.iter().map(|it| {
         json!({"model": it.handle, "name": it.name, "creditCost": it.credit_cost, "outputsUpTo": up_to(it).min(OUTPUTS_MAX)})

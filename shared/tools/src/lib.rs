@@ -7,7 +7,7 @@
 //! **Mechanism.** A [`tool::Tool`] has typed arguments and a typed answer; their types are the schemas that a host sees. It sends
 //! requests through a [`client::Client`]. Whoever mounts the server brings that client: the gateway hands in one that calls its own
 //! router ([`http`]), a command line one that goes over the network ([`stdio`]). The key of a write is a digest of the tool and its
-//! arguments ([`call::Call::key`]). A request that is refused becomes a result that says what to do next ([`failure`]).
+//! arguments ([`call::Call::key`]). A request that is refused becomes a result ([`failure`]) that says what to do next ([`remedy`]).
 //!
 //! The protocol itself is `rmcp`, which is imported in this crate alone.
 
@@ -16,7 +16,9 @@ mod call;
 mod canvas_name;
 mod catalogue;
 mod completion;
+mod correct;
 mod failure;
+mod fields;
 mod funds;
 pub mod http;
 mod lines;
@@ -26,7 +28,9 @@ mod names;
 mod place;
 mod progress;
 mod prompts;
+mod remedy;
 mod resources;
+mod resubmit;
 mod schema;
 mod server;
 pub mod skills;

@@ -20,7 +20,7 @@ use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{Peer, RoleServer, ServerHandler};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
@@ -30,6 +30,7 @@ use crate::completion::Completion;
 use crate::failure::{Failure, Retry};
 use crate::progress::{Progress, State};
 use crate::prompts;
+use crate::remedy;
 use crate::resources::{self, Address};
 use crate::skills;
 use crate::stdio::Root;
@@ -208,10 +209,14 @@ impl ServerHandler for Server {
             Err(_) => {
                 let seconds = CALL_MAX.as_secs();
                 let message = format!("the tool did not finish within {seconds} s; work that it started goes on");
-                Failure::new("upstream_timeout", message, Retry::SameCall)
+                let failure = Failure::new("upstream_timeout", message, Retry::SameCall).with_repetition(entry.repeats);
+                match failure.retry {
+                    Retry::WithChanges => failure.then(remedy::look(entry_name(entry), &Map::new())),
+                    _ => failure,
+                }
             }
         };
-        Ok(failure.with_repetition(entry.repeats).into_result().into())
+        Ok(failure.into_result().into())
     }
 
     /// A request that the library does not know: of another method, or with parameters that its method does not have.

@@ -12,9 +12,10 @@ pub async fn add_changes(failure: Failure, call: &Call, canvas: &str, revision: 
     let Some(present) = failure.refusal.current_revision.clone() else { return failure };
     let read = call.client.get_canvas_changes(canvas).query("since", revision).query("include", "graph,authors").await;
     let failure = match read.and_then(|read| read.value()) {
+        // The ids of the changed nodes are among the changes.
         Ok(read) => {
             let changes = changes_of(&read).map_or_else(|| json!("too much has changed"), |lines| json!(lines));
-            failure.with_detail("changes", changes)
+            Failure { details: json!({"currentRevision": present, "changes": changes}), ..failure }
         }
         Err(_) => failure,
     };

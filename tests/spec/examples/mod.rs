@@ -72,6 +72,13 @@ impl Recorder {
         let made = self.post("createCanvas", "/canvases", request, 201).await;
         let first = text(&made, "/canvas/revision").to_owned();
         self.first_operations(&first).await;
+        let (path, request) =
+            ("/canvases/harbor/set-aside", json!({"operations": [{"type": "canvas.update", "title": "Harbor"}]}));
+        let kept = self.client.send(path, &request).await.expect(201);
+        let id = text(&kept.json(), "/id").to_owned();
+        self.names.insert(id.clone(), "kqwzab".into());
+        self.record("setBatchAside", ONLY, path, request, kept);
+        self.get("getBatchSetAside", &format!("{path}/{id}")).await;
         self.get("getCanvas", "/canvases/harbor").await;
         self.get("listCanvases", "/canvases?limit=1").await;
         self.get("getCanvasChanges", &format!("/canvases/harbor/changes?since={first}&include=graph")).await;

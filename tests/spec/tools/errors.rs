@@ -125,15 +125,19 @@ async fn every_wrong_argument_is_named() {
     assert_eq!(fields("describe", json!({"handle": "boots"})).await, ["handle"]);
     assert_eq!(fields("workflow_create", json!({"canvas": "c"})).await, ["fork"]);
     // A node does not say which canvas it is on.
-    for (handle, steps) in [("canvas:c", 1), ("node:n1", 0)] {
+    for (handle, step) in [("canvas:c", "canvas_read"), ("node:n1", "find")] {
         let failure = tools.call("describe", json!({"handle": handle})).await.fails("input_validation_error");
-        assert_eq!(failure["next"].as_array().map(Vec::len), Some(steps), "{failure}");
+        assert_eq!(failure["next"][0]["tool"], step, "{failure}");
     }
     // What the service says about the contract's own forms.
     let (canvas, revision, _) = board(&tools).await;
     let operations = json!([{"type": "node.create", "node": {"type": "text", "widht": 1, "title": 7}}]);
     let edit = json!({"canvas": canvas, "revision": revision, "operations": operations});
     assert_eq!(fields("canvas_edit", edit).await, ["operations[0].node.title", "operations[0].node.widht"]);
+    let create = |color: &str| json!({"type": "node.create", "node": {"type": "text", "metadata": {"color": color}}});
+    let operations = json!([create("#1"), create("#112233"), create("#2"), create("#3"), create("#4")]);
+    let edit = json!({"canvas": canvas, "revision": revision, "operations": operations});
+    assert_eq!(fields("canvas_edit", edit).await, ["operations[0,2-4].node.metadata.color"], "one rule is told once");
     // Members that are null count as left out.
     tools.ok("canvas_read", json!({"canvas": canvas, "nodes": null, "since": null})).await;
 }
@@ -147,8 +151,10 @@ async fn a_wrong_parameter_is_reported_with_those_of_the_action() {
     let arguments = json!({"canvas": canvas, "revision": revision, "inputs": [node], "steps": [{"action": "resize", "params": {"widht": 9}}]});
     let failure = tools.call("action_run", arguments).await.fails("input_validation_error");
     assert_eq!(failure["error"]["fields"][0]["field"], "steps[0].params.widht");
-    let parameters = failure["error"]["details"]["parameters"].as_array().expect("parameters");
-    assert!(parameters.iter().any(|parameter| parameter["id"] == "width"), "{failure}");
+    let line = failure["error"]["details"]["parameters"][0].as_str().expect("a line");
+    assert!(line.starts_with("width?: int 1.."), "{failure}");
+    let made = tools.ok("action_run", failure["next"][0]["arguments"].clone()).await;
+    assert_eq!(made["runs"][0]["outputs"][0]["width"], 9);
 }
 
 #[tokio::test]
@@ -183,6 +189,8 @@ async fn a_price_over_the_balance_is_reported_with_what_fits() {
         (&json!(0), &json!([])),
         "{failure}"
     );
+    assert_eq!((&failure["error"]["details"]["missing"], &failure["retry"]["when"]), (&json!(price), &json!("never")));
+    assert!(failure["error"]["message"].as_str().expect("a text").contains("operates the service"), "{failure}");
     stack.grant(&user.uid, price / 2).await;
     let failure = tools.call("image_generate", arguments).await.fails("payment_required");
     assert_eq!(failure["error"]["details"]["fitting"][0]["outputsUpTo"], 2, "{failure}");
@@ -259,6 +267,8 @@ async fn a_price_over_the_cap_is_reported() {
         (&failure["error"]["details"]["maxCredits"], &failure["error"]["details"]["balance"]),
         (&json!(0), &json!(1000))
     );
+    assert!(failure["error"]["message"].as_str().expect("a text").contains("higher maxCredits"), "{failure}");
+    assert_eq!((&failure["retry"]["when"], &failure["next"]), (&json!("never"), &json!([])), "the cap is the user's");
     assert_eq!(tools.ok("status", json!({})).await["credit"], 1000);
 }
 

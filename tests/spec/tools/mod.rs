@@ -3,7 +3,9 @@
 mod clients;
 mod errors;
 mod protocol;
+mod refusals;
 mod replays;
+mod resubmit;
 mod skills;
 mod successes;
 

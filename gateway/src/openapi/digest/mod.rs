@@ -33,7 +33,7 @@ use crate::problem::Result;
 use crate::reply;
 
 /// The tags of the endpoints in the part `rest`.
-const REST: [&str; 3] = ["Elements", "Recipes", "Legacy campaigns"];
+const REST: [&str; 4] = ["Elements", "Recipes", "Batches", "Legacy campaigns"];
 
 /// A part of the digest besides the first one.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, ToSchema)]

@@ -9,4 +9,5 @@ pub mod outline;
 pub mod read;
 pub mod render;
 pub mod review;
+pub mod set_aside;
 pub mod workflows;

@@ -9,7 +9,6 @@ use serde_json::{Map, Value, json};
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::canvas_name::CanvasName;
-use crate::failure::Failure;
 use crate::place::{Place, image};
 use crate::schema::one_of;
 use crate::tool::{Hints, Result, Tool};
@@ -87,24 +86,9 @@ impl Tool for ActionRun {
             None => body["place"] = Place::resolve(arguments.place, None, None),
         }
         let request = call.client.run_actions().json(&body);
-        match work::start_several(call, request, (&canvas, &arguments.revision), arguments.wait).await {
-            Err(failure) => Err(with_parameters(call, failure, &arguments.steps).await),
-            Ok(runs) => {
-                let assets: Vec<String> = runs.iter().flat_map(Work::assets).take(work::IMAGES_MAX).cloned().collect();
-                Ok(work::show(&call.client, Answer::new(Output { runs }), &assets).await)
-            }
-        }
-    }
-}
-
-/// Adds the parameters of the first Action that was given wrong ones.
-async fn with_parameters(call: &Call, failure: Failure, steps: &[Step]) -> Failure {
-    let mut named = steps.iter().enumerate();
-    let Some((_, step)) = named.find(|(index, _)| failure.concerns(&format!("steps[{index}].params"))) else {
-        return failure;
-    };
-    match call.client.get_action(&step.action).await.and_then(|read| read.value()) {
-        Ok(read) => failure.with_detail("parameters", json!(read.action.parameters)),
-        Err(_) => failure,
+        let runs =
+            work::start_several(call, request, (&canvas, &arguments.revision), arguments.wait).await?;
+        let assets: Vec<String> = runs.iter().flat_map(Work::assets).take(work::IMAGES_MAX).cloned().collect();
+        Ok(work::show(&call.client, Answer::new(Output { runs }), &assets).await)
     }
 }

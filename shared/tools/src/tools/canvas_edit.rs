@@ -19,6 +19,7 @@ use crate::call::Call;
 use crate::canvas_name::CanvasName;
 use crate::failure::{Failure, finding};
 use crate::names::NamedCanvas;
+use crate::resubmit;
 use crate::schema;
 use crate::stale;
 use crate::tool::{Hints, Result, Tool};
@@ -35,8 +36,11 @@ pub struct Arguments {
     /// From your last read or write
     revision: String,
     /// metadata: content is the text of text and sticky, altText what an image or video shows, color #rrggbb; null removes
+    #[serde(default)]
     #[schemars(length(min = 1, max = 200))]
     operations: Vec<Operation>,
+    /// From an answer, instead of operations
+    resubmit: Option<String>,
     /// Change nothing, tell findings
     dry_run: Option<bool>,
     /// Apply on top of others' changes to other nodes; default true
@@ -67,6 +71,9 @@ pub struct Output {
     #[serde(flatten)]
     on: NamedCanvas,
     revision: String,
+    /// What a batch that was set aside did, or would do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    did: Option<String>,
     #[serde(flatten)]
     effect: Effect,
 }
@@ -102,8 +109,28 @@ impl Tool for CanvasEdit {
         deletions_apart(arguments, failure)
     }
 
-    async fn run(call: &Call, arguments: Arguments) -> Result<Answer<Output>> {
+    async fn run(call: &Call, mut arguments: Arguments) -> Result<Answer<Output>> {
         let canvas = arguments.canvas.handle();
+        let key = match (&arguments.resubmit, arguments.operations.is_empty()) {
+            (None, false) => call.key(),
+            (None, true) => return Err(Failure::argument("operations", "is required")),
+            (Some(id), true) => {
+                arguments.operations = resubmit::read(call, &canvas, id).await?;
+                let deletes = |it: &Operation| {
+                    it.0.get("type").and_then(Value::as_str).is_some_and(|kind| deleted_member(kind).is_some())
+                };
+                if arguments.operations.iter().any(deletes) {
+                    return Err(Failure::argument(
+                        "resubmit",
+                        "names a batch that deletes, which is for canvas_delete",
+                    ));
+                }
+                resubmit::key(id)
+            }
+            (Some(_), false) => {
+                return Err(Failure::argument("resubmit", "cannot be combined with operations"));
+            }
+        };
         let refused = names_of_refs(&arguments);
         if !refused.is_empty() {
             return Err(Failure::invalid(refused));
@@ -115,10 +142,11 @@ impl Tool for CanvasEdit {
             return Ok(Answer::new(Output {
                 on: NamedCanvas::of(call, &read.canvas),
                 revision: read.canvas.revision,
+                did: arguments.did(&operations, &BTreeMap::new()),
                 effect: Effect::Tried { dry_run: true, findings },
             }));
         }
-        let body = json!({"baseRevision": arguments.revision, "idempotencyKey": call.key(), "operations": operations});
+        let body = json!({"baseRevision": arguments.revision, "idempotencyKey": key, "operations": operations});
         let mut request = call.client.apply_operations(&canvas).json(&body).prefer("return=minimal");
         if arguments.rebase != Some(false) {
             request = request.prefer("handling=lenient");
@@ -127,13 +155,22 @@ impl Tool for CanvasEdit {
             Ok(answer) => {
                 let result = answer.value()?;
                 let on = NamedCanvas::after(call, &result.canvas);
-                Ok(Answer::new(Output { on, revision: result.canvas.revision().to_owned(), effect: applied(result) }))
+                let revision = result.canvas.revision().to_owned();
+                let did = arguments.did(&operations, &result.refs);
+                Ok(Answer::new(Output { on, revision, did, effect: applied(result) }))
             }
             Err(error) => {
                 let failure = stale::add_changes(Failure::from(error), call, &canvas, &arguments.revision).await;
                 Err(free_places(failure, call, &canvas, &arguments).await)
             }
         }
+    }
+}
+
+impl Arguments {
+    /// What the operations do, where the call does not say it itself.
+    fn did(&self, operations: &[Value], refs: &BTreeMap<String, String>) -> Option<String> {
+        self.resubmit.as_ref().map(|_| resubmit::in_words(operations, refs))
     }
 }
 

@@ -15,6 +15,7 @@ use crate::call::Call;
 use crate::canvas_name::CanvasName;
 use crate::failure::finding;
 use crate::names::{NamedCanvas, Names};
+use crate::resubmit;
 use crate::tool::{Hints, Result, Tool};
 
 /// Maximum number of findings, and of proposed operations, in an answer.
@@ -114,6 +115,10 @@ impl Tool for CanvasReview {
             }
         }
         let compared = &review.product_fidelity.needs_review_output_handles;
+        let mut next: Vec<Next> = edit.into_iter().chain(delete).chain(waits).collect();
+        for step in &mut next {
+            resubmit::shorten(call, step).await;
+        }
         let output = Output {
             on,
             done_claim_allowed: review.done_claim_allowed,
@@ -122,7 +127,7 @@ impl Tool for CanvasReview {
             outputs,
             more_findings: validation.truncated || findings.len() > FINDINGS_MAX,
             compare_with_product: compared.iter().map(|handle| short.name(handle)).collect(),
-            next: edit.into_iter().chain(delete).chain(waits).collect(),
+            next,
             delivery,
             works: repairs.works.iter().map(|work| json!(work)).collect(),
             findings: findings.iter().take(FINDINGS_MAX).map(finding).collect(),

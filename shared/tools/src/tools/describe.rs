@@ -97,8 +97,8 @@ fn action(action: &Action) -> Value {
     })
 }
 
-/// `name?: values = default`.
-fn parameter(parameter: &Parameter) -> String {
+/// A parameter of an Action in one line: `name?: values = default`.
+pub fn parameter(parameter: &Parameter) -> String {
     let mark = if parameter.required { "" } else { "?" };
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let values = match parameter.kind {
