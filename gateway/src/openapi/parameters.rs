@@ -21,7 +21,7 @@ pub fn share(document: &mut Value) {
     for (form, (parameter, _)) in declared.into_iter().filter(|(_, (_, uses))| *uses > 1) {
         let name = name_of(&parameter);
         let earlier = components.insert(name.clone(), parameter);
-        assert!(earlier.is_none(), "two forms of a parameter are named {name}");
+        assert!(earlier.is_none(), "two forms of a parameter are named {name}: {form}");
         names.insert(form, name);
     }
     for (_, operation) in operations(document) {
