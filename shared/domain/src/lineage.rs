@@ -12,7 +12,7 @@ use crate::graph::{Role, named};
 use crate::id::{AssetHandle, CanvasHandle, ElementVersionHandle, NodeHandle, RunHandle};
 use crate::job::WorkOperation;
 use crate::known::Name;
-use crate::metadata::{Provenance, ProvenanceKind};
+use crate::metadata::{Provenance, ProvenanceKind, ProvenanceStep};
 use crate::model::ProviderKind;
 use crate::refs::NodeRef;
 
@@ -88,6 +88,8 @@ pub struct Made {
     /// Parameters of the Action, with its defaults.
     #[schema(value_type = Option<Object>)]
     pub params: Option<Map<String, Value>>,
+    /// All of several Actions in a row.
+    pub steps: Option<Vec<ProvenanceStep>>,
     /// Versions of Elements that the work used.
     #[serde(default)]
     #[schema(value_type = Vec<ElementVersionHandle>, required)]
@@ -126,6 +128,7 @@ impl Made {
             action_id: it.action_id,
             action_version: it.action_version,
             params: it.params,
+            steps: it.steps,
             elements: it.elements,
             source_url: it.source_url,
             credit_cost,

@@ -18,8 +18,8 @@ use tokio::sync::Notify;
 use crate::answer::{Answer, AnswerImage, Next, present};
 use crate::call::Call;
 use crate::failure::{Failure, Retry};
-use crate::progress::State;
 use crate::names::{NamedCanvas, Names};
+use crate::progress::State;
 use crate::stale;
 use crate::tool::Result;
 

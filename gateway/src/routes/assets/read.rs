@@ -71,12 +71,8 @@ pub async fn read(
     read.made = lineage::made(&mut connection, &handle).await?;
     let mut hidden = HiddenOrigins::default();
     if matches!(include, Some(Included::UsedIn | Included::Both)) {
-<<<<<<< HEAD
-        let mut places = lineage::places(&mut connection, account, std::slice::from_ref(&handle), PLACES_MAX + 1).await?;
-=======
         let mut places =
             lineage::places(&mut connection, account, std::slice::from_ref(&handle), PLACES_MAX + 1).await?;
->>>>>>> w-origin
         let mut places = places.remove(&handle).unwrap_or_default();
         read.more = Some(places.len() as i64 > PLACES_MAX);
         places.truncate(PLACES_MAX as usize);

@@ -86,8 +86,7 @@ impl Tool for ActionRun {
             None => body["place"] = Place::resolve(arguments.place, None, None),
         }
         let request = call.client.run_actions().json(&body);
-        let runs =
-            work::start_several(call, request, (&canvas, &arguments.revision), arguments.wait).await?;
+        let runs = work::start_several(call, request, (&canvas, &arguments.revision), arguments.wait).await?;
         let assets: Vec<String> = runs.iter().flat_map(Work::assets).take(work::IMAGES_MAX).cloned().collect();
         Ok(work::show(&call.client, Answer::new(Output { runs }), &assets).await)
     }
