@@ -74,7 +74,7 @@ class Agent:
         return run
 
     def rename(self, canvas, nodes, other):
-        revision = revision_in(self.client.get(f"/canvases/{canvas}/outline"))
+        revision = revision_in(self.client.get(f"/canvases/{canvas}/outline?ids=refs"))
         other.wait_for_a_write()
         patches = [{"nodeId": node, "patch": {"title": f"final {at}"}} for at, node in enumerate(nodes)]
         self.apply(canvas, revision, [{"type": "node.update"} | patch for patch in patches])
@@ -99,7 +99,7 @@ class Agent:
         return unwanted
 
     def tidy(self, canvas):
-        outline = self.client.get(f"/canvases/{canvas}/outline")
+        outline = self.client.get(f"/canvases/{canvas}/outline?ids=refs")
         operations = []
         for at, (kind, nodes) in enumerate(nodes_in(outline).items()):
             section = {"clientId": kind, "title": f"All {kind}s", "nodeIds": nodes, "x": 0, "y": 4000 * (at + 1)}

@@ -4,6 +4,8 @@ import json
 import re
 
 LINE = re.compile(r'^\s*(n\d+) (image|video|text|sticky|section)\b[^"\n]*("(?:[^"\\]|\\.)*")', re.MULTILINE)
+# A line of a conflict: who has changed the node, and what it is now.
+CHANGED = re.compile(r'^(n\d+)(?: by [^":]*)?: (?:image|video|text|sticky|section) ("(?:[^"\\]|\\.)*")', re.MULTILINE)
 LINK = re.compile(r"https?://\S+/d/\S+")
 
 
@@ -47,7 +49,8 @@ def steps_of(told, tool):
 
 def changed_titles(told):
     """The nodes that others have changed, by ref, of a conflict: the titles that they have now."""
-    return {node["node"]: node["title"] for node in told["error"]["details"]["changes"]["nodes"]}
+    lines = "\n".join(told["error"]["details"]["changes"])
+    return {ref: json.loads(title) for ref, title in CHANGED.findall(lines)}
 
 
 def links_of(told):
@@ -69,11 +72,6 @@ def uploaded(printed):
 def waiting_for_a_worker(told):
     """What an answer says of works that no worker is there to do."""
     return [work["waiting"] for work in runs_of(told) if work.get("waiting") and "worker" in work["waiting"]]
-
-
-def slots_of(review):
-    """The empty nodes that a review tells to fill, to delete or to mark."""
-    return review.get("emptySlots", [])
 
 
 def member(told, name):

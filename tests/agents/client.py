@@ -15,14 +15,16 @@ DEADLINE = 120
 
 HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 PIECE = re.compile(r"(?P<breaks>\n+)|(?P<letters>[^\W\d_]+)|(?P<digits>\d+)|(?P<signs>(?:[^\w\s]|_)+)")
-# Characters of each kind that are one token at most.
+# Characters of each kind that are one token at most: as gateway/src/openapi/digest/tokens.rs counts them, and as
+# shared/tools/src/catalogue.rs does for lists of tools, which are JSON.
 MOST = {"letters": 7, "digits": 3, "signs": 2}
+MOST_OF_LIST = {"letters": 8, "digits": 3, "signs": 3}
 
 
-def tokens(text):
-    """An estimate of the tokens of a text, as gateway/src/openapi/digest/tokens.rs counts them."""
+def tokens(text, most=MOST):
+    """An estimate of the tokens of a text."""
     pieces = PIECE.finditer(HUMP.sub(" ", text))
-    return sum(1 if it.lastgroup == "breaks" else -(-len(it[0]) // MOST[it.lastgroup]) for it in pieces)
+    return sum(1 if it.lastgroup == "breaks" else -(-len(it[0]) // most[it.lastgroup]) for it in pieces)
 
 
 class Refused(Exception):

@@ -145,11 +145,11 @@ def turned_jpeg(account, canvas, node):
         "action_run",
         canvas=canvas,
         revision=account.owner.get(f"/canvases/{canvas}/changes?since=none")["revision"],
-        action="rotate",
         inputs=[node],
-        params={"degrees": 0, "format": "jpeg"},
+        steps=[{"action": "rotate", "params": {"degrees": 0, "format": "jpeg"}}],
+        wait=50,
     )
-    jpeg = account.content(told["outputs"][0]["asset"])
+    jpeg = account.content(told["runs"][0]["outputs"][0]["asset"])
     tiff = b"MM\0*\0\0\0\x08" + b"\0\x01" + b"\x01\x12\0\x03\0\0\0\x01\0\x06\0\0" + b"\0\0\0\0"
     exif = b"Exif\0\0" + tiff
     return jpeg[:2] + b"\xff\xe1" + (len(exif) + 2).to_bytes(2, "big") + exif + jpeg[2:]

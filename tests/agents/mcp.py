@@ -6,7 +6,7 @@ import json
 import time
 import urllib.parse
 
-from client import DEADLINE, Refused, tokens
+from client import DEADLINE, MOST_OF_LIST, Refused, tokens
 
 VERSION = "2026-07-28"
 
@@ -70,7 +70,7 @@ class Tools:
 
     def list(self):
         result = self.request("tools/list", {})
-        self.listed = tokens(json.dumps(result["tools"], separators=(",", ":")))
+        self.listed = tokens(json.dumps(result["tools"], separators=(",", ":"), ensure_ascii=False), MOST_OF_LIST)
         return result["tools"]
 
     def call(self, tool, /, **arguments):

@@ -14,7 +14,6 @@ from answers import (
     outputs_of,
     revision_of,
     runs_of,
-    slots_of,
     steps_of,
     uploaded,
     uploads_of,
@@ -23,7 +22,7 @@ from answers import (
 from client import tokens
 
 SHOT = [
-    {"action": "change-aspect-ratio", "params": {"aspectRatio": "4:5"}},
+    {"action": "change-aspect-ratio", "params": {"ratio": "4:5"}},
     {"action": "resize", "params": {"width": 1080, "height": 1350, "fit": "cover"}},
     {"action": "add-text-to-image", "params": {"text": "Back to the harbor", "anchor": "bottom", "format": "jpeg"}},
 ]
@@ -214,10 +213,9 @@ class Agent:
         # What somebody has canceled is not wanted any more.
         for run in (it["run"] for it in runs if it["status"] == "canceled"):
             self.tools.ok("run_cancel", run=run, removeTargets=True)
-        if slots := slots_of(review):
-            self.tools.ok("canvas_delete", canvas=canvas, revision=revision_of(review), nodes=slots)
-        for arguments in steps_of(review, "canvas_edit"):
-            self.follow("canvas_edit", **arguments)
+        for tool in ("canvas_edit", "canvas_delete"):
+            for arguments in steps_of(review, tool):
+                self.follow(tool, **arguments)
         self.tools.ok("run_wait", runs=[it["run"] for it in status["running"]])
         self.conclude(self.tools.ok("canvas_review", canvas=canvas))
         return canvas

@@ -347,6 +347,9 @@ def origin():
     assert member(told, "made")["prompt"] == "The boot at night" and "sketch" in str(member(told, "made")["model"]), (told, made)
     assert source["handle"] in str(member(told, "inputs")), told
     assert len(member(told, "usedIn")) == 3, told
+    shown = account.owner.get(f"/canvases/{elsewhere[0]}")["canvas"]
+    by_node = Tools(SERVICE["baseUrl"], account.token("all")).ok("describe", handle=f"{shown['slug']} {shown['nodes'][0]['ref']}")
+    assert by_node == told, "the asset is described as what a node shows, too"
     return account, agent, elsewhere[0]
 
 
