@@ -9,7 +9,8 @@ BOARD = "Moodboard"
 # How a run ends that is canceled at once: on a busy machine it can be over before the cancel arrives.
 CANCELED = ("canceled", "succeeded")
 
-NODE = re.compile(r'^\s*(n\d+) (image|text) (?:([\w-]+) )?"(?:[^"\\]|\\.)*" ([-\d]+),([-\d]+) (\d+)x(\d+)', re.MULTILINE)
+NODE = re.compile(r'^\s*n\d+ (image|text) ([\w-]+) "(?:[^"\\]|\\.)*" ([-\d]+),([-\d]+) (\d+)x(\d+)', re.MULTILINE)
+NAMED = re.compile(r'^\s*(n\d+) (image|text) (?:([\w-]+) )?"', re.MULTILINE)
 
 
 def revision_in(outline):
@@ -19,7 +20,7 @@ def revision_in(outline):
 def nodes_in(outline):
     """The images and the texts of an outline, by id, or by ref where it has no ids."""
     kinds = {"image": [], "text": []}
-    for ref, kind, node, *_ in NODE.findall(outline):
+    for ref, kind, node in NAMED.findall(outline):
         kinds[kind].append(node or ref)
     return kinds
 
