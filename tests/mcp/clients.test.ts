@@ -14,7 +14,7 @@ import { type Host, type Kind, KINDS, type Part, type Progress, STATELESS, type 
 type Value = Record<string, unknown>;
 
 const NAMES = [
-  ...["status", "find", "describe", "canvas_create", "canvas_read", "canvas_view", "canvas_edit", "canvas_review", "asset_upload", "asset_download", "import_url"],
+  ...["status", "find", "describe", "canvas_create", "canvas_read", "canvas_view", "canvas_edit", "canvas_delete", "canvas_review", "asset_upload", "asset_download", "import_url"],
   ...["action_run", "image_generate", "video_generate", "video_keep", "recipe_run", "workflow_create", "run_wait", "run_cancel", "element_save", "element_manage"],
 ];
 const READING = ["status", "find", "describe", "canvas_read", "canvas_view", "canvas_review", "asset_download"];
@@ -68,25 +68,31 @@ const refused = (request: Promise<unknown>, code: number) => assert.rejects(requ
 const image = (parts: Part[]) => parts.find(({ type }) => type === "image");
 
 /** A new canvas with a text on it. */
-async function page(host: Host): Promise<{ canvas: string; revision: string; node: string }> {
-  const { canvas, revision } = await ok(host, "canvas_create", { title: `Page ${randomUUID()}` });
+async function page(host: Host): Promise<{ canvas: string; title: string; revision: string; node: string }> {
+  const title = `Page ${randomUUID()}`;
+  const { canvas, revision } = await ok(host, "canvas_create", { title });
   const operations = [{ type: "node.create", clientId: "text", node: { type: "text", metadata: { content: "Boots" } } }];
   const edited = await ok(host, "canvas_edit", { canvas, revision, operations });
-  return { canvas, revision: edited["revision"], node: (edited["created"] as Value)["text"] } as Awaited<ReturnType<typeof page>>;
+  return { canvas, title, revision: edited["revision"], node: (edited["created"] as Value)["text"] } as Awaited<ReturnType<typeof page>>;
 }
 
 /** A new canvas with an image on it. */
-async function board(host: Host): Promise<{ canvas: string; revision: string; node: string; asset: string }> {
-  const { canvas } = await ok(host, "canvas_create", { title: `Board ${randomUUID()}` });
+async function board(host: Host): Promise<{ canvas: string; title: string; revision: string; node: string; asset: string }> {
+  const title = `Board ${randomUUID()}`;
+  const { canvas } = await ok(host, "canvas_create", { title });
   const data = Buffer.from(png(320, 240)).toString("base64");
   const { revision, node, asset } = await ok(host, "asset_upload", { canvas, data, name: `${randomUUID()}.png` });
-  return { canvas, revision, node, asset } as Awaited<ReturnType<typeof board>>;
+  return { canvas, title, revision, node, asset } as Awaited<ReturnType<typeof board>>;
 }
 
 const newest = async (host: Host, canvas: string) => (await ok(host, "canvas_read", { canvas }))["revision"];
 
-/** `canvas://<owner>/<id>` of a handle. */
-const addressOf = (handle: string) => `canvas://${handle.slice(handle.indexOf(":") + 1).replace(":", "/")}`;
+/** `canvas://<owner>/<id>` of the canvas with this title, as it is listed. */
+async function addressOf(host: Host, title: string): Promise<string> {
+  const [, address] = /^(canvas:\/\/[^/]+\/[^/]+)\/outline$/.exec((await host.resources()).find((one) => one.title === title)?.uri ?? "") ?? [];
+  assert(address, `${title} is listed`);
+  return address;
+}
 
 async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
   for (const begin = Date.now(); !(await holds()); ) {
@@ -121,7 +127,7 @@ function cases(kind: Kind): void {
 
   test("all tools are listed, the same everywhere", () => {
     assert.deepEqual(tools.map(({ name }) => name), NAMES);
-    for (const { name, description, outputSchema } of tools) assert(description && outputSchema?.properties, name);
+    for (const { name, description, outputSchema } of tools) assert(description && outputSchema === undefined, name);
     const ofLocal = ["paths", "into"], ofRemote = ["files", "expiresInSeconds"];
     const upload = tools.find(({ name }) => name === "asset_upload");
     assert.equal("paths" in (upload?.inputSchema.properties ?? {}), kind.isLocal);
@@ -167,17 +173,17 @@ function cases(kind: Kind): void {
   });
 
   test("resources are listed and read", async () => {
-    const { canvas, revision, node, asset } = await board(host);
+    const { canvas, title, revision, node, asset } = await board(host);
     const steps = [{ action: "rotate", params: { degrees: 90 } }];
     const [{ run } = {}] = (await ok(host, "action_run", { canvas, revision, inputs: [node], steps }))["runs"] as Value[];
-    const address = addressOf(canvas);
-    assert((await host.resources()).some(({ uri }) => uri === `${address}/outline`));
+    const address = await addressOf(host, title);
     assert.equal((await host.templates()).length, 5);
     for (const [uri, type, holds] of [
       [`${address}/outline`, "text/plain", /2 nodes/],
       [`${address}/review`, "application/json", /doneClaimAllowed/],
       [`${address}/render.png`, "image/png", /^iVBOR/],
-      [addressOf(asset).replace("canvas://", "canvas://asset/"), "image/jpeg", /^\/9j\//],
+      [`canvas://${canvas}/render.png`, "image/png", /^iVBOR/],
+      [`canvas://asset/${asset.slice("asset:".length).replace(":", "/")}`, "image/jpeg", /^\/9j\//],
       [`canvas://run/${String(run).slice("run:".length)}`, "application/json", /succeeded/],
       ["skill://canvas/deliver/SKILL.md", "text/markdown", /^---\nname: deliver\n/],
     ] as const) {
@@ -219,8 +225,8 @@ function cases(kind: Kind): void {
 
   if (kind.version === STATELESS) {
     test("changes of a canvas are told to who follows it", async () => {
-      const { canvas, revision } = await page(host);
-      const uri = `${addressOf(canvas)}/outline`;
+      const { canvas, title, revision } = await page(host);
+      const uri = `${await addressOf(host, title)}/outline`;
       const told: string[] = [];
       const stream = await host.follow([uri, "https://elsewhere.example"], (changed) => told.push(changed));
       assert.deepEqual(stream.accepted, [uri]);
@@ -253,26 +259,20 @@ function cases(kind: Kind): void {
 /** What costs more, for the newest version of each lifecycle. */
 function furtherCases(kind: Kind): void {
   let host: Host;
-  let tools: Tool[];
 
   before(async () => {
     host = await connect(kind);
-    tools = await host.tools();
   });
   after(() => host?.close());
 
-  test("every tool succeeds, and its result fits the schema that the client holds it against", async () => {
+  test("every tool succeeds", async () => {
     const called = new Set<string>();
-    const validated = host.validated();
-    let calls = 0;
     const call = async (name: string, args: object = {}): Promise<Value & { content: Part[] }> => {
       const { value, content } = await seen(host, name, args);
       called.add(name);
-      calls += 1;
-      const named = Object.keys(tools.find((tool) => tool.name === name)?.outputSchema?.properties ?? {});
-      // What a transfer answers depends on where the files are.
-      const depends = name === "asset_upload" || name === "asset_download";
-      assert(depends || (named.length > 0 && named.every((member) => member in value)), `${name}: ${JSON.stringify(value)}`);
+      // Where a canvas is in an answer, its page is as well.
+      const on = value["canvas"];
+      assert(on === undefined || (/^~/.test(String(on)) && String(value["url"]).endsWith(`/c/${on}`)), `${name}: ${JSON.stringify(value)}`);
       return { ...value, content };
     };
     const title = `Board ${randomUUID()}`;
@@ -280,11 +280,11 @@ function furtherCases(kind: Kind): void {
     const stored = await call("asset_upload", { canvas, data: Buffer.from(png(320, 240)).toString("base64"), name: `${randomUUID()}.png` });
     const note = { type: "node.create", clientId: "note", node: { type: "text", metadata: { content: "say \"done\"" } } };
     const edited = await call("canvas_edit", { canvas, revision: stored["revision"], operations: [note] });
-    assert.equal(typeof (edited["created"] as Value)["note"], "string");
+    assert.deepEqual([stored["node"], edited["created"]], ["n1", { note: "n2" }]);
     assert.match(String((await call("canvas_read", { canvas }))["outline"]), /say \\"done\\"/);
     assert.equal((await call("canvas_review", { canvas }))["doneClaimAllowed"], true);
     assert(image((await call("canvas_view", { canvas, width: 256 })).content)?.data?.startsWith("iVBOR"));
-    assert.equal(((await call("find", { kind: "canvas", query: title }))["items"] as Value[])[0]?.["handle"], canvas);
+    assert.equal(((await call("find", { kind: "canvas", query: title }))["items"] as Value[])[0]?.["canvas"], canvas);
     assert.equal((await call("describe", { handle: stored["asset"] }))["kind"], "asset");
     assert.equal((await call("import_url", { canvas, url: `${SHOP_URL}/boots.png`, as: "image" }))["status"], "succeeded");
     const revision = await newest(host, String(canvas));
@@ -302,13 +302,12 @@ function furtherCases(kind: Kind): void {
     const workflow = await call("workflow_create", { canvas, name: "Line", inputs: [topic], outputs: [line] });
     const run = await call("recipe_run", { canvas, revision: workflow["revision"], recipe: workflow["recipe"], inputs: { topic: "rope" } });
     assert.equal(typeof (run["outputs"] as Value[])[0]?.["text"], "string");
+    assert.deepEqual((await call("canvas_delete", { canvas, revision: await newest(host, String(canvas)), nodes: ["n2"] }))["deletedNodes"], ["n2"]);
     await call("asset_download", { items: [stored["asset"]], ...(kind.isLocal && { into: "saved" }) });
     await call("element_save", { name: title, type: "style", guidelines: "quiet" });
     await call("element_manage", { do: "collection.create", target: title });
     assert.equal(typeof (await call("status"))["account"], "string");
     assert.deepEqual(NAMES.filter((name) => !called.has(name)), []);
-    // The read of the newest revision is one more.
-    assert.equal(host.validated() - validated, calls + 1, "each result was validated once");
   });
 
   test("twenty calls at once are all answered", async () => {

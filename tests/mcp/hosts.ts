@@ -4,11 +4,9 @@ import { env } from "node:process";
 
 import { Client as Client2, type ClientOptions, StreamableHTTPClientTransport as Http2 } from "@modelcontextprotocol/client";
 import { StdioClientTransport as Stdio2 } from "@modelcontextprotocol/client/stdio";
-import { AjvJsonSchemaValidator as Validator2 } from "@modelcontextprotocol/client/validators/ajv";
 import { Client as Client1 } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport as Stdio1 } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport as Http1 } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { AjvJsonSchemaValidator as Validator1 } from "@modelcontextprotocol/sdk/validation/ajv";
 
 import { CLIENT } from "./balancer.ts";
 
@@ -19,7 +17,7 @@ export interface Tool {
   name: string;
   description?: string | undefined;
   inputSchema: { properties?: Record<string, object> | undefined };
-  outputSchema?: { properties?: Record<string, object> } | undefined;
+  outputSchema?: object | undefined;
 }
 
 export interface Part {
@@ -57,11 +55,9 @@ export interface Host {
   capabilities: { resources?: { subscribe?: boolean | undefined } | undefined; completions?: object | undefined } | undefined;
   /** What the client complains about. */
   complaints: string[];
-  /** How many results it has held against the schema of their tool. */
-  validated: () => number;
   tools: () => Promise<Tool[]>;
   call: (name: string, args: object, options?: Options) => Promise<Result>;
-  resources: () => Promise<{ uri: string }[]>;
+  resources: () => Promise<{ uri: string; title?: string | undefined }[]>;
   templates: () => Promise<{ uriTemplate: string }[]>;
   read: (uri: string) => Promise<{ uri: string; mimeType?: string | undefined; text?: string; blob?: string }[]>;
   /** Since 2026-07-28: calls `told` for each change of `uris`. */
@@ -95,19 +91,6 @@ const command = (url: string, token: string, root: string) => ({
 
 const headers = (id: string, token: string) => ({ requestInit: { headers: { Authorization: `Bearer ${token}`, [CLIENT]: id } } });
 
-/** Counts what a validator of the client does. */
-function counting<V extends { getValidator: Validator1["getValidator"] | Validator2["getValidator"] }>(validator: V, count: () => void): V {
-  const inner = validator.getValidator.bind(validator) as (schema: never) => (input: unknown) => unknown;
-  const getValidator = (schema: never) => {
-    const validate = inner(schema);
-    return (input: unknown) => {
-      count();
-      return validate(input);
-    };
-  };
-  return Object.assign(validator, { getValidator });
-}
-
 /** What both clients do alike. */
 const alike = (client: Client1 | Client2) => ({
   server: client.getServerVersion(),
@@ -133,8 +116,7 @@ const alike = (client: Client1 | Client2) => ({
 async function sdk1(url: string, token: string, root: string | undefined): Promise<Host> {
   const id = randomUUID();
   const complaints: string[] = [];
-  let validated = 0;
-  const client = new Client1(INFO, { jsonSchemaValidator: counting(new Validator1(), () => (validated += 1)) });
+  const client = new Client1(INFO);
   client.onerror = ({ message }) => complaints.push(message);
   const transport = root === undefined ? new Http1(new URL(`${url}/mcp`), headers(id, token)) : new Stdio1(command(url, token, root));
   // The client tells its transport which version was agreed on. That of standard streams does not keep it.
@@ -147,7 +129,6 @@ async function sdk1(url: string, token: string, root: string | undefined): Promi
     id,
     protocol: transport instanceof Http1 ? transport.protocolVersion : protocol,
     complaints,
-    validated: () => validated,
     call: async (name, args, options) => (await client.callTool({ name, arguments: { ...args } }, undefined, options)) as Result,
     follow: () => Promise.reject(new Error("it does not know subscriptions/listen")),
   };
@@ -157,9 +138,8 @@ async function sdk1(url: string, token: string, root: string | undefined): Promi
 async function client2(version: string, url: string, token: string, root: string | undefined): Promise<Host> {
   const id = randomUUID();
   const complaints: string[] = [];
-  let validated = 0;
   const options: ClientOptions = version === STATELESS ? { versionNegotiation: { mode: { pin: version } } } : { supportedProtocolVersions: [version] };
-  const client = new Client2(INFO, { ...options, jsonSchemaValidator: counting(new Validator2(), () => (validated += 1)) });
+  const client = new Client2(INFO, options);
   client.onerror = ({ message }) => complaints.push(message);
   await client.connect(root === undefined ? new Http2(new URL(`${url}/mcp`), headers(id, token)) : new Stdio2(command(url, token, root)));
   return {
@@ -167,7 +147,6 @@ async function client2(version: string, url: string, token: string, root: string
     id,
     protocol: client.getNegotiatedProtocolVersion(),
     complaints,
-    validated: () => validated,
     call: async (name, args, options) => (await client.callTool({ name, arguments: { ...args } }, options)) as Result,
     async follow(uris, told) {
       client.setNotificationHandler("notifications/resources/updated", ({ params }) => told(params.uri));
