@@ -20,7 +20,7 @@ use db::PgConnection;
 use db::accounts::Credential;
 use db::links::{Download, SecretHash, Served, Upload as UploadLink};
 use domain::asset::AssetMediaType;
-use domain::id::CanvasHandle;
+use domain::id::{AccountUid, CanvasHandle};
 use domain::link::{Filled, Uploaded as UploadAnswer, UploadedInto};
 use http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
@@ -291,7 +291,7 @@ async fn receive(
         uploaded = upload.perform(app, &caller, trace) => uploaded.map_err(hidden)?,
         never = lease.renew() => match never {},
     };
-    Ok(answer(app, &caller, link.canvas, uploaded))
+    answer(app, &caller, link.canvas, uploaded).await
 }
 
 /// The answer to the same bytes, sent again.
@@ -303,21 +303,38 @@ async fn replay(
 ) -> Result {
     let found = db::assets::get_readable(&mut *app.connection().await?, &caller.account, &asset).await?;
     let (asset, _) = found.ok_or_else(gone)?;
-    Ok(answer(app, caller, canvas, Uploaded { asset, revision, replayed: true }))
+    answer(app, caller, canvas, Uploaded { asset, revision, replayed: true }).await
 }
 
-fn answer(
+async fn answer(
     app: &App,
     caller: &Caller<UploadAsset>,
     canvas: Option<CanvasHandle>,
     Uploaded { asset, revision, replayed }: Uploaded,
-) -> Response {
+) -> Result {
     let urls = app.previews.urls(&app.keys, &asset, service::clock::now());
     let asset = asset.document(&caller.account, urls);
+    let node = asset.node.clone();
+    let short = match (&canvas, &node) {
+        (Some(canvas), Some(node)) => ref_of(&mut *app.connection().await?, &caller.account, canvas, node).await?,
+        _ => None,
+    };
     let into = canvas.zip(revision).map(|(handle, revision)| UploadedInto { handle, revision });
     let status = if replayed { StatusCode::OK } else { StatusCode::CREATED };
-    let node = asset.node.clone();
-    reply::with_status(status, &UploadAnswer { asset, node, canvas: into, replayed: replayed.then_some(true) })
+    let replayed = replayed.then_some(true);
+    Ok(reply::with_status(status, &UploadAnswer { asset, node, short, canvas: into, replayed }))
+}
+
+/// The ref of the node that shows an upload.
+async fn ref_of(
+    conn: &mut PgConnection,
+    account: &AccountUid,
+    canvas: &CanvasHandle,
+    node: &str,
+) -> Result<Option<String>> {
+    let Some((record, _)) = db::canvases::find(conn, account, canvas).await? else { return Ok(None) };
+    let id = node.strip_prefix("node:").unwrap_or(node).to_owned();
+    Ok(db::canvases::refs_of_ids(conn, record.key, &[id], &[]).await?.into_values().next())
 }
 
 /// The lease of an upload link. It is given back when the request ends, however it ends.

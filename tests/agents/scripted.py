@@ -190,8 +190,8 @@ class Agent:
         self.report = f"{made} of {wanted} images are made; {wanted - made} are missing."
         self.done = review["doneClaimAllowed"]
         if made < wanted and enough(self):
-            for work in review["works"]:
-                self.tools.ok("run_cancel", run=work["handle"], removeTargets=True)
+            for step in (it for it in review["next"] if it["tool"] == "run_cancel"):
+                self.tools.ok(step["tool"], **step["arguments"])
             review = self.tools.ok("canvas_review", canvas=canvas)
             self.report += f" {'; '.join(review['delivery']['reasons'])}, as you wished."
             self.conclude(review)

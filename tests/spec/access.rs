@@ -134,6 +134,15 @@ pub(super) fn addressed(endpoint: &Endpoint, canvas: &str, revision: &str) -> Op
                 json!({"canvasId": canvas, "targetNodeId": "absent", "inputs": ["node:a"], "params": {"width": 1}});
             ("/actions/resize/runs".to_owned(), Some(with(body)))
         }
+        ("POST", "/actions/runs") => {
+            let steps = json!([{"action": "resize", "params": {"width": 1}}]);
+            (
+                path,
+                Some(with(
+                    json!({"canvasId": canvas, "targetNodeIds": ["absent"], "inputs": ["node:a"], "steps": steps}),
+                )),
+            )
+        }
         ("POST", "/images/generate" | "/images/edit" | "/images/variations") => {
             let body = json!({"canvasId": canvas, "targetNodeId": "absent", "prompt": "p", "references": ["node:a"]});
             (path, Some(with(body)))

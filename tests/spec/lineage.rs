@@ -234,8 +234,8 @@ async fn what_the_caller_cannot_read_is_counted_and_not_named() {
     let stack = &Stack::with_workers().await;
     let (owner, member) = (stack.user().await, stack.user().await);
     let (shared, private) = (owner.make_canvas().await, owner.make_canvas().await);
+    stack.share(&owner, text(&shared, "/id"), &member.uid, "viewer").await;
     let (shared, private) = (text(&shared, "/handle"), text(&private, "/handle"));
-    stack.share(&owner, shared, &member.uid, "viewer").await;
     let photo = owner.upload("image/png", images::png(64, 48)).await;
     let photo = text(&photo, "/handle");
     let (small, _) = resized(&owner, shared, photo).await;

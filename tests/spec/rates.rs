@@ -190,11 +190,14 @@ async fn a_console_five_agents_and_a_job_of_one_account_stay_below_a_quarter_of_
     for _ in 0..6 {
         agents.push(stack.user_of(&account, "all").await);
     }
-    // A page of the console loads, and each program has a burst of its own: 240 requests, of which an account may send 1000 at once.
-    let page = join_all((0..40).map(|_| person.get("/session").into_future())).await;
-    let bursts =
-        join_all(agents.iter().map(|agent| join_all((0..33).map(|_| agent.get("/auth/status").into_future())))).await;
-    for reply in page.into_iter().chain(bursts.into_iter().flatten()) {
+    // A page of the console loads, and each program has a burst of its own: 231 requests, of which an account may send 1000 at once.
+    // Not more at once than a busy machine answers in time: without an answer of Redis there is no limit, and no header.
+    let mut replies = Vec::new();
+    for _ in 0..33 {
+        replies.push(person.get("/session").await);
+        replies.extend(join_all(agents.iter().map(|agent| agent.get("/auth/status").into_future())).await);
+    }
+    for reply in replies {
         assert_eq!((reply.status, number(&reply, "ratelimit-limit")), (200, 200), "{reply}");
         assert!(number(&reply, "ratelimit-remaining") >= 150, "{reply}");
     }

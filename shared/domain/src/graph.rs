@@ -22,12 +22,12 @@ use crate::stored::Stored;
 const HISTORY_MAX: usize = 50;
 
 macro_rules! named {
-    ($(#[doc = $doc:literal])+ $name:ident { $($(#[doc = $vdoc:literal])+ $(#[serde($extra:ident)])? $variant:ident = $text:literal,)+ }) => {
+    ($(#[doc = $doc:literal])+ $name:ident { $($(#[doc = $vdoc:literal])+ $(#[serde($($extra:tt)+)])? $variant:ident = $text:literal,)+ }) => {
         $(#[doc = $doc])+
         #[derive(
             Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
         )]
-        pub enum $name { $($(#[doc = $vdoc])+ #[serde(rename = $text)] $(#[serde($extra)])? $variant,)+ }
+        pub enum $name { $($(#[doc = $vdoc])+ #[serde(rename = $text)] $(#[serde($($extra)+)])? $variant,)+ }
 
         impl $name {
             /// Every value, in the order of the contract.

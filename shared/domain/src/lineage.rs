@@ -185,6 +185,42 @@ pub struct HiddenOrigins {
 }
 
 named! {
+    /// What a read of an asset returns besides it.
+    AssetInclude {
+        /// The nodes that show it.
+        UsedIn = "usedIn",
+        /// The inputs of the work that made it.
+        Inputs = "inputs",
+        /// Both.
+        #[serde(alias = "inputs,usedIn")]
+        UsedInAndInputs = "usedIn,inputs",
+    }
+}
+
+named! {
+    /// Directions of a lineage that are followed.
+    LineageDirections {
+        /// Both.
+        Both = "both",
+        /// What the asset was made of.
+        Parents = "parents",
+        /// What was made of the asset.
+        Children = "children",
+    }
+}
+
+impl LineageDirections {
+    /// Each of them.
+    pub fn followed(self) -> &'static [LineageDirection] {
+        match self {
+            Self::Both => LineageDirection::ALL,
+            Self::Parents => &[LineageDirection::Parents],
+            Self::Children => &[LineageDirection::Children],
+        }
+    }
+}
+
+named! {
     /// Direction in a lineage, seen from its asset.
     LineageDirection {
         /// What it was made from.

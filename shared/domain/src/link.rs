@@ -140,6 +140,9 @@ pub struct Uploaded {
     pub asset: Asset,
     /// Handle of the node that shows it.
     pub node: Option<String>,
+    /// Ref of that node.
+    #[serde(rename = "ref")]
+    pub short: Option<String>,
     /// The canvas that has the node.
     pub canvas: Option<UploadedInto>,
     /// `true` if the same bytes were sent before.

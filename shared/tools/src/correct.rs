@@ -149,8 +149,11 @@ impl Corrected {
             return self.set(path, color.into());
         }
         // Without a target, a new node is made.
-        if path == "target" && violation.rule().is_none() && !violation.message.contains("not a node") {
-            return self.leave_out(path);
+        if let Some(root) = ["target", "targets"].into_iter().find(|root| path.split('[').next() == Some(root))
+            && violation.rule().is_none()
+            && !violation.message.contains("not a node")
+        {
+            return self.leave_out(root);
         }
         let number = |limit: &str| limit.parse::<Number>().ok().map(Value::Number);
         match violation.rule() {

@@ -255,6 +255,12 @@ fn within(parameter: &Parameter, given: &Value) -> Option<Value> {
 
 /// The kind of the thing that a path names, if it names one.
 fn kind(path: &str) -> Option<&'static str> {
+    if let Some((_, member)) = path.strip_prefix("steps[").and_then(|path| path.split_once("].")) {
+        return [("action", "action"), ("with", "asset")]
+            .into_iter()
+            .find(|(name, _)| *name == member)
+            .map(|(_, kind)| kind);
+    }
     let root = path.split(['.', '[']).next().unwrap_or_default();
     let rest = path[root.len()..].trim_start_matches(|it: char| it == '[' || it == ']' || it.is_ascii_digit());
     let known = THINGS.iter().find(|(argument, _)| *argument == root && matches!(rest, "" | ".handle"));

@@ -32,11 +32,11 @@ impl Address {
     /// `None` if no template matches.
     pub fn parse(uri: &str) -> Option<Self> {
         let parts: Vec<&str> = uri.strip_prefix("canvas://")?.split('/').collect();
-        // What a tool has drawn is linked by the slug.
-        if let [slug, "render.png"] = parts[..]
+        // Tools name a canvas by its slug.
+        if let [slug, part] = parts[..]
             && is_slug(slug)
         {
-            return Some(Self::Render(slug.to_owned()));
+            return Self::of_canvas(slug.to_owned(), part);
         }
         if !parts.iter().all(|part| is_plain_id(part) || *part == "render.png") {
             return None;
@@ -44,15 +44,16 @@ impl Address {
         match parts.as_slice() {
             ["asset", owner, id] => Some(Self::Asset(format!("asset:{owner}:{id}"))),
             ["run", id] => Some(Self::Run(format!("run:{id}"))),
-            [owner, id, part] => {
-                let canvas = format!("canvas:{owner}:{id}");
-                match *part {
-                    "outline" => Some(Self::Outline(canvas)),
-                    "review" => Some(Self::Review(canvas)),
-                    "render.png" => Some(Self::Render(canvas)),
-                    _ => None,
-                }
-            }
+            [owner, id, part] => Self::of_canvas(format!("canvas:{owner}:{id}"), part),
+            _ => None,
+        }
+    }
+
+    fn of_canvas(canvas: String, part: &str) -> Option<Self> {
+        match part {
+            "outline" => Some(Self::Outline(canvas)),
+            "review" => Some(Self::Review(canvas)),
+            "render.png" => Some(Self::Render(canvas)),
             _ => None,
         }
     }
@@ -131,6 +132,8 @@ mod tests {
             ("canvas://ana/board/outline", Some(Address::Outline(canvas()))),
             ("canvas://ana/board/review", Some(Address::Review(canvas()))),
             ("canvas://ana/board/render.png", Some(Address::Render(canvas()))),
+            ("canvas://~7kq2m9xa/outline", Some(Address::Outline("~7kq2m9xa".into()))),
+            ("canvas://~7kq2m9xa/nodes", None),
             ("canvas://asset/ana/a1", Some(Address::Asset("asset:ana:a1".into()))),
             ("canvas://run/recipe-1", Some(Address::Run("run:recipe-1".into()))),
             ("canvas://ana/board", None),

@@ -101,8 +101,6 @@ impl Work {
             }
             _ => Output::of_job(record),
         };
-        // Its claim leaves out work without a node: `canvas_review` alone makes it.
-        let review = record.completion_review.as_ref().filter(|review| !review.done_claim_allowed);
         let is_expired = record.is(JobStatus::Expired);
         let mut work = Self {
             run: record.handle().to_owned(),
@@ -120,7 +118,7 @@ impl Work {
                 false => waiting.to_string(),
             }),
             failure: record.failure.clone().filter(|_| !is_expired),
-            instruction: review.map(|it| it.instruction.clone()).or_else(|| is_expired.then(|| EXPIRED.to_owned())),
+            instruction: is_expired.then(|| EXPIRED.to_owned()),
             next: Vec::new(),
         };
         if !record.is_over() {

@@ -181,6 +181,7 @@ async fn inputs_steps_and_targets_are_counted() {
     board.refused(&many(1), json!(vec![resize(8); 5]), json!({}), 400, &["steps"]).await;
     let most = board.send(&many(20), json!(vec![resize(8); 4]), json!({})).await.expect(202).json();
     assert_eq!(most["runs"].as_array().map(Vec::len), Some(20));
+    board.ended(&most).await;
     let mut slots = Vec::new();
     for _ in 0..3 {
         slots.push(board.user.slot(&board.canvas).await);

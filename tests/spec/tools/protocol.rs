@@ -129,7 +129,7 @@ async fn json_is_answered_to_whoever_accepts_it() {
     // Progress would need a stream.
     let run = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
     let reply = sent(&user, &[("accept", "application/json")], &run).await.expect(200);
-    assert_eq!(tool_result(&reply.json()["result"]).ok()["status"], "succeeded");
+    assert_eq!(tool_result(&reply.json()["result"]).ok()["runs"][0]["status"], "succeeded");
 }
 
 #[tokio::test]

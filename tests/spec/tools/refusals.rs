@@ -1,7 +1,9 @@
 //! What is refused says what can be done: each row of the table in docs/reference/tools.md#next-steps.
 
-use e2e::Stack;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use e2e::tools::Tools;
+use e2e::{Stack, images};
 use serde_json::{Value, json};
 
 use super::{board, tools_of};
@@ -39,7 +41,8 @@ async fn every_refusal_has_a_step_or_says_when_to_retry() {
     let (canvas, revision, node) = board(&tools).await;
     let edit = |operation: Value| edit(&canvas, &revision, &operation).1;
     let action = |more: Value| {
-        let mut call = json!({"canvas": canvas, "revision": revision, "action": "rotate", "inputs": [node], "params": {"degrees": 90}});
+        let steps = json!([{"action": "rotate", "params": {"degrees": 90}}]);
+        let mut call = json!({"canvas": canvas, "revision": revision, "inputs": [node], "steps": steps});
         call.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("an object"));
         call
     };
@@ -69,9 +72,9 @@ async fn every_refusal_has_a_step_or_says_when_to_retry() {
         ("canvas_read", json!({})),
         ("canvas_view", json!({"canvas": canvas, "section": "n99"})),
         ("action_run", action(json!({"inputs": ["boots.png"]}))),
-        ("action_run", action(json!({"params": {"degrees": 1}}))),
-        ("action_run", action(json!({"action": "spin"}))),
-        ("action_run", action(json!({"target": node}))),
+        ("action_run", action(json!({"steps": [{"action": "rotate", "params": {"angle": 1}}]}))),
+        ("action_run", action(json!({"steps": [{"action": "spin"}]}))),
+        ("action_run", action(json!({"targets": [node]}))),
         ("image_generate", image(json!({"count": 99}))),
         ("image_generate", image(json!({"seed": 1}))),
         ("image_generate", image(json!({"size": "huge"}))),
@@ -130,13 +133,17 @@ async fn a_title_or_name_is_offered_as_what_it_names() {
     tools.ok("canvas_create", json!({"title": "Spring look"})).await;
     let found = mended(&tools, ("canvas_read", json!({"canvas": "spring"})), "find").await;
     assert_eq!(found["items"].as_array().map(Vec::len), Some(2));
-    let facts = mended(&tools, ("describe", json!({"handle": "boot.png"})), "describe").await;
+    // Without a canvas, the account's own assets are searched.
+    let own = STANDARD.encode(images::png(8, 8));
+    tools.ok("asset_upload", json!({"data": own, "name": "clog.png"})).await;
+    let facts = mended(&tools, ("describe", json!({"handle": "clog.png"})), "describe").await;
     assert_eq!(facts["kind"], "asset");
     let rotate = json!({
-        "canvas": canvas, "revision": revision, "action": "rotate", "inputs": ["boot.png"], "params": {"degrees": 90}, "wait": 0,
+        "canvas": canvas, "revision": revision, "inputs": ["boot.png"],
+        "steps": [{"action": "rotate", "params": {"degrees": 90}}], "wait": 0,
     });
     let run = mended(&tools, ("action_run", rotate), "action_run").await;
-    assert!(run["run"].is_string(), "{run}");
+    assert!(run["runs"][0]["run"].is_string(), "{run}");
     // A node by its title.
     let update = |node: &Value, title: &str| json!({"type": "node.update", "nodeId": node, "patch": {"title": title}});
     let named = tools.ok("canvas_edit", edit(&canvas, &revision, &update(&node, "Hero")).1).await;
@@ -167,7 +174,7 @@ async fn a_deleted_node_is_offered_as_restored() {
 
 #[tokio::test]
 async fn what_a_rule_says_is_corrected() {
-    let stack = &Stack::without_workers().await;
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     stack.grant(&user.uid, 1000).await;
     let tools = tools_of(&user).await;
@@ -183,10 +190,11 @@ async fn what_a_rule_says_is_corrected() {
     mended(&tools, ("find", json!({"kind": "canvas", "order": "newest"})), "find").await;
     mended(&tools, ("canvas_view", json!({"canvas": canvas, "width": 4000})), "canvas_view").await;
     let resize = json!({
-        "canvas": canvas, "revision": revision, "action": "resize", "inputs": [node], "params": {"widht": 100, "fit": "squeeze"}, "wait": 0,
+        "canvas": canvas, "revision": revision, "inputs": [node],
+        "steps": [{"action": "resize", "params": {"widht": 100, "fit": "squeeze"}}], "wait": 0,
     });
     let (refused, again) = step(&tools, ("action_run", resize), "action_run").await;
-    assert_eq!(again["params"]["width"], 100, "{refused}");
+    assert_eq!(again["steps"][0]["params"]["width"], 100, "{refused}");
     assert_eq!(refused["error"]["details"]["parameters"].as_array().map(Vec::len), Some(2), "{refused}");
     tools.ok("action_run", again).await;
     // More than a call can make is two calls.
@@ -209,18 +217,19 @@ async fn a_busy_target_is_waited_for() {
     let made = tools.ok("canvas_edit", edit(&canvas, &revision, &slot).1).await;
     let target = made["created"]["s"].clone();
     let call = |degrees: u32, revision: &Value| {
-        let params = json!({"degrees": degrees});
-        json!({"canvas": canvas, "revision": revision, "action": "rotate", "inputs": [node], "params": params, "target": target, "wait": 0})
+        let steps = json!([{"action": "rotate", "params": {"degrees": degrees}}]);
+        json!({"canvas": canvas, "revision": revision, "inputs": [node], "steps": steps, "targets": [target], "wait": 0})
     };
     let run = tools.ok("action_run", call(90, &made["revision"])).await;
     let present = tools.ok("canvas_read", json!({"canvas": canvas})).await["revision"].clone();
     let (_, wait) = step(&tools, ("action_run", call(180, &present)), "run_wait").await;
-    assert_eq!(wait["runs"], json!([run["run"]]));
+    assert_eq!(wait["runs"], json!([run["runs"][0]["run"]]));
     let delete = json!({"type": "node.update", "nodeId": target, "patch": {"asset": "asset:none"}});
     let refused = tools.call("canvas_edit", edit(&canvas, &present, &delete).1).await;
     assert!(refused.failed && !refused.value["next"].as_array().expect("steps").is_empty(), "{}", refused.value);
     // A target that shows something already is left out.
-    let shown = json!({"canvas": canvas, "revision": present, "action": "rotate", "inputs": [node], "params": {"degrees": 270}, "target": node});
+    let mut shown = call(270, &present);
+    shown["targets"] = json!([node]);
     let (_, again) = step(&tools, ("action_run", shown), "action_run").await;
-    assert!(again.get("target").is_none(), "{again}");
+    assert!(again.get("targets").is_none(), "{again}");
 }

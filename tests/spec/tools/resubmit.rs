@@ -109,7 +109,8 @@ async fn a_batch_that_is_not_there_is_written_again() {
     let body = json!({"operations": batch(&node, 3)});
     let kept = user.send(&format!("/canvases/{}/set-aside", id(&canvas)), &body).await.expect(201).json();
     let second = tools.ok("canvas_create", json!({"title": "Other"})).await;
-    stack.share(&user, id(&canvas), &other.uid, "editor").await;
+    let read = user.canvas(id(&canvas)).await;
+    stack.share(&user, text(&read, "/id"), &other.uid, "editor").await;
     let call = |canvas: &Value, revision: &Value, resubmit: &Value| json!({"canvas": canvas, "revision": revision, "resubmit": resubmit});
     for (tools, call) in [
         (&tools, call(&canvas, &revision, &json!("zzzzzz"))),

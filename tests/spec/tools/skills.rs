@@ -71,7 +71,7 @@ async fn an_older_client_reads_skills_as_resources() {
 async fn an_unknown_skill_is_not_found() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;
-    for uri in [&address("none"), "skill://canvas/moodboard", "skill://canvas/moodboard/OTHER.md"] {
+    for uri in [&address("none"), "skill://canvas/moodboard", "skill://canvas/moodboard/OTHER"] {
         let refused = user.mcp(STATELESS, "skills/get", json!({"uri": uri})).await.json();
         assert_eq!(refused["error"]["code"], -32602, "{uri}: {refused}");
         let refused = user.mcp(WITH_HANDSHAKE, "resources/read", json!({"uri": uri})).await.json();
@@ -80,7 +80,7 @@ async fn an_unknown_skill_is_not_found() {
     let refused = user.mcp(STATELESS, "skills/get", json!({})).await.json();
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
     let anyone = stack.anonymous();
-    for path in ["/skills/none/SKILL.md", "/skills/moodboard/OTHER.md", "/skills/moodboard", "/skills"] {
+    for path in ["/skills/none/SKILL.md", "/skills/moodboard/OTHER", "/skills/moodboard", "/skills"] {
         anyone.get(&format!("{}{path}", stack.origin(0))).await.expect_error(404, "not_found", &[]);
     }
 }

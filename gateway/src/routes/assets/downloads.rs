@@ -19,6 +19,7 @@ use crate::extract::caller::{Caller, ReadAsset};
 use crate::extract::canvas::canvas_of;
 use crate::extract::check::Check;
 use crate::extract::json::{Input, JsonBody};
+use crate::extract::names;
 use crate::extract::path::JobInPath;
 use crate::links::Secret;
 use crate::openapi::errors::ReadErrors;
@@ -55,6 +56,15 @@ enum Item {
     /// `None`: the id has the form of one, but no such job can exist.
     Job(Option<JobId>),
     Node(NodeId),
+}
+
+impl Item {
+    fn node(&self) -> Option<&NodeId> {
+        match self {
+            Self::Node(node) => Some(node),
+            _ => None,
+        }
+    }
 }
 
 /// A checked request.
@@ -157,19 +167,18 @@ async fn assets(
     items: &[(String, Item)],
     canvas: Option<&CanvasHandle>,
 ) -> Result<Vec<Option<(AssetHandle, AssetFile)>>> {
+    let named: Vec<NodeId> = items.iter().filter_map(|(_, item)| item.node().cloned()).collect();
+    let mut shown = HashMap::new();
+    if let Some(canvas) = canvas {
+        let found = db::canvases::find(&mut *app.connection().await?, account, canvas).await?;
+        let (record, _) = found.ok_or(Problem::NotFound("canvas"))?;
+        let mut nodes = named.clone();
+        names::resolve_nodes(app, record.key, &mut nodes).await?;
+        let found = db::assets::of_nodes(&mut *app.connection().await?, record.key, &nodes).await?;
+        let pairs = named.into_iter().zip(&nodes);
+        shown.extend(pairs.filter_map(|(name, node)| Some((name, found.get(node)?.clone()))));
+    }
     let mut connection = app.connection().await?;
-    let shown = match canvas {
-        None => HashMap::new(),
-        Some(canvas) => {
-            let found = db::canvases::find(&mut connection, account, canvas).await?;
-            let (record, _) = found.ok_or(Problem::NotFound("canvas"))?;
-            let nodes = items.iter().filter_map(|(_, item)| match item {
-                Item::Node(node) => Some(node.clone()),
-                _ => None,
-            });
-            db::assets::of_nodes(&mut connection, record.key, &nodes.collect::<Vec<_>>()).await?
-        }
-    };
     let handle = |item: &Item| match item {
         Item::Asset(asset) => Some(asset.clone()),
         Item::Node(node) => shown.get(node).cloned(),

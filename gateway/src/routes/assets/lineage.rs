@@ -7,9 +7,9 @@ use db::PgConnection;
 use db::assets::lineage::{self, Relative};
 use domain::id::{AccountUid, AssetHandle};
 use domain::limits::{LINEAGE_DEPTH, LINEAGE_DEPTH_MAX, LINEAGE_ITEMS, LINEAGE_ITEMS_MAX, PLACES_MAX};
-use domain::lineage::{AssetLineage, LineageCost, LineageDirection, LineageItem};
+use domain::lineage::{AssetLineage, LineageCost, LineageDirection, LineageDirections, LineageItem};
 use serde::Deserialize;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 use super::read::named;
 use crate::extract::caller::{Caller, ReadAsset};
@@ -29,33 +29,13 @@ const ITEM_BYTES: u64 = 16 * 1024;
 pub struct LineageQuery {
     /// `parents`: what it was made from; `children`: what was made from it. Default: both.
     #[param(inline)]
-    direction: Option<Directions>,
+    direction: Option<LineageDirections>,
     /// Works between the asset and an item, at most. Default: 3.
     #[param(minimum = 1, maximum = 20)]
     depth: Option<u32>,
     /// Items at most. Default: 100.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u32>,
-}
-
-/// Directions that are followed.
-#[derive(Clone, Copy, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Directions {
-    #[default]
-    Both,
-    Parents,
-    Children,
-}
-
-impl Directions {
-    fn followed(self) -> &'static [LineageDirection] {
-        match self {
-            Self::Both => LineageDirection::ALL,
-            Self::Parents => &[LineageDirection::Parents],
-            Self::Children => &[LineageDirection::Children],
-        }
-    }
 }
 
 /// Read the lineage of an asset
@@ -89,7 +69,7 @@ pub async fn lineage(
         db::assets::get_readable(&mut connection, &caller.account, &handle).await?.ok_or(Problem::NotFound("asset"))?;
     let walk = Walk {
         reader: &caller.account,
-        directions: direction.unwrap_or_default().followed(),
+        directions: direction.unwrap_or(LineageDirections::Both).followed(),
         depth: depth.unwrap_or(LINEAGE_DEPTH).min(LINEAGE_DEPTH_MAX),
         limit: limit as usize,
     };

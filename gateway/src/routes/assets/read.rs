@@ -5,9 +5,9 @@ use db::assets::lineage;
 use domain::asset::AssetRead;
 use domain::id::{AccountUid, AssetHandle, AssetRef};
 use domain::limits::PLACES_MAX;
-use domain::lineage::HiddenOrigins;
+use domain::lineage::{AssetInclude, HiddenOrigins};
 use serde::Deserialize;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 use crate::extract::caller::{Caller, ReadAsset};
 use crate::extract::path::PathText;
@@ -23,18 +23,7 @@ use crate::state::App;
 pub struct ReadQuery {
     /// `inputs`: what it was made from; `usedIn`: the nodes that show it.
     #[param(inline)]
-    include: Option<Included>,
-}
-
-/// What is read besides the asset.
-#[derive(Clone, Copy, Deserialize, PartialEq, Eq, ToSchema)]
-pub enum Included {
-    #[serde(rename = "usedIn")]
-    UsedIn,
-    #[serde(rename = "inputs")]
-    Inputs,
-    #[serde(rename = "usedIn,inputs", alias = "inputs,usedIn")]
-    Both,
+    include: Option<AssetInclude>,
 }
 
 /// Read one asset
@@ -70,7 +59,7 @@ pub async fn read(
     let mut read = AssetRead::new(record.document(account, urls), None);
     read.made = lineage::made(&mut connection, &handle).await?;
     let mut hidden = HiddenOrigins::default();
-    if matches!(include, Some(Included::UsedIn | Included::Both)) {
+    if matches!(include, Some(AssetInclude::UsedIn | AssetInclude::UsedInAndInputs)) {
         let mut places =
             lineage::places(&mut connection, account, std::slice::from_ref(&handle), PLACES_MAX + 1).await?;
         let mut places = places.remove(&handle).unwrap_or_default();
@@ -79,7 +68,7 @@ pub async fn read(
         read.used_in = Some(places);
         hidden.used_in = Some(lineage::hidden_places(&mut connection, account, &handle).await?);
     }
-    if matches!(include, Some(Included::Inputs | Included::Both)) {
+    if matches!(include, Some(AssetInclude::Inputs | AssetInclude::UsedInAndInputs)) {
         let (inputs, others) = lineage::inputs(&mut connection, account, &handle).await?;
         read.inputs = Some(inputs);
         hidden.inputs = Some(others);

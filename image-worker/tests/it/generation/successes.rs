@@ -41,7 +41,8 @@ async fn make_all(vendor: Vendor) {
         for (position, image) in record.outcome.images.iter().enumerate() {
             assert_eq!(image.node, record.request.targets()[position], "{case}");
             let asset = fixture.harness.asset(&image.asset).await.expect("is stored");
-            assert_eq!(asset.name, format!("{}-{}.png", record.operation, position + 1), "{case}");
+            let name = if record.operation == JobOperation::Variations { "variations" } else { "a-red-kite" };
+            assert_eq!(asset.name, format!("{name}-{}.png", position + 1), "{case}");
             assert_eq!(asset.mime_type, image.media_type, "{case}");
             let expected = match record.operation {
                 JobOperation::Edit => DigitalSourceType::CompositeWithTrainedAlgorithmicMedia,

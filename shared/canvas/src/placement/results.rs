@@ -52,6 +52,7 @@ impl Graph {
             let below = union(&mut row.iter().map(|slot| outer(*slot))).bottom + GAP;
             let (cells, source) = match sources.as_slice() {
                 [source] => (in_columns(sizes), self.frame_at(*source)),
+                _ if let Some(cells) = self.each_below(&sources, sizes, inner.left) => (cells, inner),
                 _ => (cells(Style { columns: Some(4), ..Style::new(Arrangement::Grid, GAP) }, sizes), inner),
             };
             let y = self.hanging(&row, below).unwrap_or(below);
@@ -64,6 +65,21 @@ impl Graph {
         let y = (f64::midpoint(inner.top, inner.bottom) - cells.size.1 / 2.0).floor();
         let wish = Wish::Beside(Position { x: outer.right + LAYER_GAP, y }, outer);
         Some((cells, Some(wish)))
+    }
+
+    /// The cells of results that are each as far right as its own source, if they have room there.
+    fn each_below(&self, sources: &[usize], sizes: &[(f64, f64)], left: f64) -> Option<Cells> {
+        if sources.len() != sizes.len() {
+            return None;
+        }
+        let corners: Vec<(f64, f64)> = sources.iter().map(|source| (self.frame_at(*source).left - left, 0.0)).collect();
+        let mut spans: Vec<(f64, f64)> =
+            corners.iter().zip(sizes).map(|(corner, size)| (corner.0, corner.0 + size.0)).collect();
+        spans.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let have_room = spans.windows(2).all(|pair| pair[1].0 - pair[0].1 >= GAP);
+        let right = spans.last()?.1;
+        let height = sizes.iter().map(|size| size.1).fold(0.0, f64::max);
+        have_room.then_some(Cells { corners, size: (right, height) })
     }
 
     fn frame_at(&self, slot: usize) -> Frame {

@@ -83,6 +83,7 @@ named! {
         /// Who changed the nodes.
         Authors = "authors",
         /// Both.
+        #[serde(alias = "authors,graph")]
         GraphAndAuthors = "graph,authors",
     }
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use client::answers;
 use domain::account::Scope;
 use domain::id::is_plain_id;
-use domain::review::Finding;
+use domain::known::Name;
+use domain::review::{Finding, Remedy, RemedyKind, WorkRepair};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -41,9 +42,6 @@ pub struct Output {
     outputs: Value,
     // Outputs that are pending, failed or not stored, and why.
     delivery: Value,
-    // Work that owes outputs, with what can be done: `retry` is the body of a start.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    works: Vec<Value>,
     findings: Vec<Value>,
     more_findings: bool,
     /// Outputs that a person should compare with the product.
@@ -115,7 +113,8 @@ impl Tool for CanvasReview {
             }
         }
         let compared = &review.product_fidelity.needs_review_output_handles;
-        let mut next: Vec<Next> = edit.into_iter().chain(delete).chain(waits).collect();
+        let remedies = repairs.works.iter().flat_map(|work| remedies(work, &on.canvas));
+        let mut next: Vec<Next> = edit.into_iter().chain(delete).chain(waits).chain(remedies).collect();
         for step in &mut next {
             resubmit::shorten(call, step).await;
         }
@@ -129,12 +128,50 @@ impl Tool for CanvasReview {
             compare_with_product: compared.iter().map(|handle| short.name(handle)).collect(),
             next,
             delivery,
-            works: repairs.works.iter().map(|work| json!(work)).collect(),
             findings: findings.iter().take(FINDINGS_MAX).map(finding).collect(),
             revision: canvas.revision,
         };
         Ok(Answer::new(output))
     }
+}
+
+/// What can be done about ended work that owes outputs: start them again, if there is a start that makes them, or give them up.
+fn remedies(work: &WorkRepair, canvas: &str) -> Vec<Next> {
+    let step = |remedy: &Remedy| match &remedy.kind {
+        Name::Known(RemedyKind::Retry) => start(remedy, canvas),
+        Name::Known(RemedyKind::GiveUp) => {
+            let arguments = json!({"run": work.handle, "removeTargets": true});
+            Some(Next::new("run_cancel", arguments, "gives up what it owes, if the user agrees; say what is missing"))
+        }
+        _ => None,
+    };
+    work.remedies.iter().filter_map(step).collect()
+}
+
+/// The call that makes a start of the contract.
+fn start(remedy: &Remedy, canvas: &str) -> Option<Next> {
+    let mut arguments = remedy.body.clone()?;
+    arguments.insert("canvas".to_owned(), canvas.into());
+    arguments.remove("canvasId");
+    let why = "makes what it owes, and costs as any start";
+    let is_video = remedy.path == "/videos/generate";
+    for reference in arguments.get_mut("references").and_then(Value::as_array_mut).into_iter().flatten() {
+        // The tool of videos takes no roles.
+        if is_video || reference.get("role").is_none() {
+            *reference = reference["handle"].take();
+        }
+    }
+    if is_video {
+        return Some(Next::new("video_generate", arguments.into(), why));
+    }
+    arguments.insert("mode".to_owned(), remedy.path.strip_prefix("/images/")?.into());
+    for (of_contract, argument) in [("baseRevision", "revision"), ("place", "count")] {
+        if let Some(mut value) = arguments.remove(of_contract) {
+            let value = if of_contract == "place" { value["count"].take() } else { value };
+            arguments.insert(argument.to_owned(), value);
+        }
+    }
+    Some(Next::new("image_generate", arguments.into(), why))
 }
 
 /// Refs by plain ids.

@@ -291,7 +291,7 @@ impl Starts<'_> {
         self.check_price(&first).await?;
         let request = |body: &Value| self.mode.request(&self.call.client).json(body);
         let first = work::begin(self.call, request(&first), Some(self.on)).await?;
-        let mut second = self.part(START_MAX..self.outputs, &format!("{key}:2"), self.place_beside(&first.0));
+        let mut second = self.part(START_MAX..self.outputs, &format!("{key}:2"), self.place_of_rest());
         if let Some(asked) = self.asked {
             // The first one owes nothing.
             second["asked"] = (asked as usize - START_MAX).into();
@@ -319,13 +319,9 @@ impl Starts<'_> {
         body
     }
 
-    /// The place of the second start. One point is not free for both.
-    fn place_beside(&self, first: &WorkRecord) -> Option<Place> {
-        let place = self.place.clone()?;
-        match (place.x, first.targets.first()) {
-            (Some(_), Some(target)) => Some(Place { near: Some(target.clone()), x: None, y: None, ..place }),
-            _ => Some(place),
-        }
+    /// The place of the second start. One point is not free for both, and the nodes of the first are newer than the revision.
+    fn place_of_rest(&self) -> Option<Place> {
+        self.place.clone().map(|place| Place { x: None, y: None, ..place })
     }
 
     /// Refuses what both starts together cost if that is too much. A call that is repeated passes, whatever is left by now.
