@@ -124,7 +124,7 @@ scene("what happens on the canvas is told in regions that were there before", as
 
 scene("the keyboard stays on its node out of view, and on the board when there is no node", async ({ page, expect }) => {
   expect(NOBODY);
-  const { canvas, url } = await makeBoard("Kept", [text("Here", 0, 0), ...Array.from({ length: 60 }, (_, index) => text(`n${index}`, 0, 400 + index * 300))]);
+  const { canvas, url } = await makeBoard("Kept", [text("Here", 0, 0), ...Array.from({ length: 60 }, (_, index) => text(`row ${index}`, 0, 400 + index * 300))]);
   await openBoard(page, url);
   await page.getByRole("button", { name: "Outline" }).click();
   await page.keyboard.press("1");
@@ -133,7 +133,7 @@ scene("the keyboard stays on its node out of view, and on the board when there i
   const { x, y } = await inView(page);
   await page.mouse.move(x, y);
   for (let step = 0; step < 8; step += 1) await page.mouse.wheel(0, 3000);
-  await node(page, "n39").waitFor();
+  await node(page, "row 39").waitFor();
   await becomes(async () => (await focused(page))?.startsWith("Text Here"), true, "its node is out of view");
   await page.keyboard.press("ArrowDown");
   await until(canvas, "it is moved", (graph) => titled(graph, "Here")?.position.y === 8);
@@ -141,16 +141,16 @@ scene("the keyboard stays on its node out of view, and on the board when there i
   await becomes(() => page.locator(".react-flow__node").count(), 0);
   await becomes(() => focused(page), "Board", "from far away");
   await page.keyboard.press("Control+k");
-  await page.keyboard.type("n20");
+  await page.keyboard.type("row 20");
   await page.keyboard.press("Enter");
-  await becomes(async () => (await focused(page))?.startsWith("Text n20"), true, "the palette gives the keyboard to a node");
+  await becomes(async () => (await focused(page))?.startsWith("Text row 20"), true, "the palette gives the keyboard to a node");
   await page.keyboard.press("Delete");
-  await until(canvas, "it is deleted", (graph) => titled(graph, "n20") === undefined);
+  await until(canvas, "it is deleted", (graph) => titled(graph, "row 20") === undefined);
   await becomes(() => focused(page), "Board", "the node is deleted");
   await page.getByRole("tree").focus();
   await page.keyboard.press("End");
   await page.keyboard.press("Delete");
-  await until(canvas, "the last is deleted", (graph) => titled(graph, "n59") === undefined);
+  await until(canvas, "the last is deleted", (graph) => titled(graph, "row 59") === undefined);
   await becomes(() => focused(page), "Outline of the canvas");
 });
 

@@ -533,6 +533,7 @@ async fn uploads_into_a_canvas_lie_in_one_block_whatever_their_order() {
         // Again: the answer of the first time.
         let again = put(&outsider, text(link, "/url"), png).await.expect(200).json();
         assert_eq!((&again["node"], &again["canvas"]), (&answer["node"], &answer["canvas"]));
+        assert_eq!((&answer["ref"], &again["ref"]), (&node["node"]["ref"], &node["node"]["ref"]));
     }
     assert_eq!(user.canvas(&canvas).await["nodes"].as_array().map(Vec::len), Some(5));
 }
