@@ -162,7 +162,8 @@ async fn a_video_is_kept_once_whoever_asks_and_whatever_dies() {
     let lock = sqlx::query("SELECT FROM jobs WHERE id = $1::uuid FOR NO KEY UPDATE").bind(text(&job, "/rawId"));
     lock.execute(&mut *holder).await.expect("locks");
     let waiting = "SELECT count(*) FROM pg_stat_activity
-                   WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'SELECT FROM jobs%'";
+                   WHERE datname = current_database() AND wait_event_type = 'Lock'
+                     AND query LIKE 'SELECT %FROM jobs %FOR NO KEY UPDATE%'";
     let release = async {
         wait_for("both gateways to wait", SETTLING, async || (stack.count(waiting).await == 2).then_some(())).await;
         holder.rollback().await.expect("ends");
