@@ -23,6 +23,7 @@ CROSS JOIN LATERAL (
            a.uid AS "uid!", a.email AS "email!", a.display_name AS "display_name!", a.credit_balance AS "credit_balance!",
            c.key AS "key?", c.owner_uid AS "owner_uid?", c.id AS "id?", c.canvas_type AS "canvas_type?",
            c.title AS "title?", c.revision AS "revision?", c.sequence AS "sequence?",
+           c.slug AS "slug?", c.node_ref AS "node_ref?", c.connection_ref AS "connection_ref?", c.referenced AS "referenced?",
            c.node_count AS "node_count?", c.connection_count AS "connection_count?",
            c.graph_bytes AS "graph_bytes?", c.created_at AS "created_at?", c.updated_at AS "updated_at?",
            CASE WHEN c.owner_uid = a.uid THEN 'owner' ELSE
@@ -126,6 +127,7 @@ WITH taken AS (
 )
 SELECT coalesce(key, (SELECT 'the canvas is no longer at revision ' || :base)::bigint) AS "key!",
        owner_uid AS "owner_uid!", id AS "id!", canvas_type, title AS "title!", revision AS "revision!",
-       sequence AS "sequence!", node_count AS "node_count!", connection_count AS "connection_count!",
+       sequence AS "sequence!", slug, node_ref AS "node_ref!",
+       connection_ref AS "connection_ref!", referenced AS "referenced!", node_count AS "node_count!", connection_count AS "connection_count!",
        graph_bytes AS "graph_bytes!", created_at AS "created_at!", updated_at AS "updated_at!", NULL AS role
 FROM taken FULL JOIN bumped ON true;
