@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use client::Client;
 use domain::idempotency::canonical_request;
-use serde_json::{Map, Value};
+use domain::review::DryRun;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
@@ -36,6 +38,12 @@ impl Call {
         let mut arguments = self.arguments.clone();
         arguments.remove("wait");
         key_of([canonical_request("TOOL", self.tool, "", &arguments).as_bytes()])
+    }
+
+    /// Tries operations on a canvas, of which nothing is stored.
+    pub async fn dry_run(&self, canvas: &str, operations: &(impl Serialize + Sync + ?Sized)) -> client::Result<DryRun> {
+        let body = json!({"validateOnly": true, "operations": operations});
+        self.client.apply_operations(canvas).cast().json(&body).await?.value()
     }
 
     /// Reports the state of the work to a caller who waits.

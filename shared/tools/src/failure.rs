@@ -181,9 +181,14 @@ fn shortened(details: &ErrorDetails) -> Value {
     let mut shown = json!(kept);
     if let Some(findings) = &details.findings {
         let errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
-        shown["findings"] = errors.take(FINDINGS_MAX).map(finding).collect();
+        shown["findings"] = first_findings(errors);
     }
     shown
+}
+
+/// The first findings, in short.
+pub fn first_findings<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Value {
+    findings.into_iter().take(FINDINGS_MAX).map(finding).collect()
 }
 
 /// A finding in short.

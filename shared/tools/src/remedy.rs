@@ -421,8 +421,7 @@ async fn is_there(canvas: &str, node: &str, call: &Call) -> bool {
 
 /// The dry run of operations that would be applied.
 async fn tried(canvas: &str, operations: &Value, call: &Call) -> Option<DryRun> {
-    let body = json!({"validateOnly": true, "operations": operations});
-    let tried = call.client.apply_operations(canvas).cast::<DryRun>().json(&body).await.ok()?.value().ok()?;
+    let tried = call.dry_run(canvas, operations).await.ok()?;
     (!tried.validation.is_blocked()).then_some(tried)
 }
 

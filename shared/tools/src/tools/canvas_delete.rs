@@ -10,13 +10,10 @@ use serde_json::{Value, json};
 use crate::answer::{Answer, texts};
 use crate::call::Call;
 use crate::canvas_name::CanvasName;
-use crate::failure::{Failure, finding};
+use crate::failure::{Failure, first_findings};
 use crate::names::NamedCanvas;
 use crate::stale;
 use crate::tool::{Hints, Result, Tool};
-
-/// Maximum number of findings in an answer.
-const FINDINGS_MAX: usize = 20;
 
 pub struct CanvasDelete;
 
@@ -48,7 +45,7 @@ pub struct Output {
     deleted_nodes: Vec<String>,
     /// Connections, those of the nodes included.
     deleted_connections: Vec<String>,
-    findings: Option<Vec<Value>>,
+    findings: Option<Value>,
 }
 
 impl Tool for CanvasDelete {
@@ -78,10 +75,9 @@ impl Tool for CanvasDelete {
             .chain(nodes.iter().map(|it| json!({"type": "node.delete", "nodeId": it})))
             .collect();
         if arguments.dry_run == Some(true) {
-            let body = json!({"validateOnly": true, "operations": operations});
-            let tried = call.client.apply_operations(&canvas).cast::<domain::review::DryRun>().json(&body).await;
-            let tried = tried.map_err(|error| by_argument(error.into(), connections.len()))?.value()?;
-            let findings = tried.validation.findings.iter().take(FINDINGS_MAX).map(finding).collect();
+            let tried = call.dry_run(&canvas, &operations).await;
+            let tried = tried.map_err(|error| by_argument(error.into(), connections.len()))?;
+            let findings = first_findings(&tried.validation.findings);
             return Ok(Answer::new(Output {
                 on: NamedCanvas::of(call, &tried.canvas),
                 revision: tried.canvas.revision,

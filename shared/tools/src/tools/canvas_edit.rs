@@ -2,14 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use client::Client;
 use client::answers::MutationResult;
 use domain::Violation;
 use domain::account::Scope;
 use domain::graph::Position;
 use domain::operation::{self, NewNode};
 use domain::refs::{ConnectionRef, NodeRef};
-use domain::review::{DryRun, Severity};
+use domain::review::Severity;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -17,15 +16,12 @@ use serde_json::{Map, Value, json};
 use crate::answer::{Answer, Next, texts};
 use crate::call::Call;
 use crate::canvas_name::CanvasName;
-use crate::failure::{Failure, finding};
+use crate::failure::{Failure, first_findings};
 use crate::names::NamedCanvas;
 use crate::resubmit;
 use crate::schema;
 use crate::stale;
 use crate::tool::{Hints, Result, Tool};
-
-/// Maximum number of findings in an answer.
-const FINDINGS_MAX: usize = 20;
 
 pub struct CanvasEdit;
 
@@ -91,7 +87,7 @@ enum Effect {
     },
     Tried {
         dry_run: bool,
-        findings: Vec<Value>,
+        findings: Value,
     },
 }
 
@@ -137,8 +133,8 @@ impl Tool for CanvasEdit {
         }
         let operations: Vec<Value> = arguments.operations.iter().map(|it| json!(it)).collect();
         if arguments.dry_run == Some(true) {
-            let read = dry_run(&call.client, &canvas, &operations).await?;
-            let findings = read.validation.findings.iter().take(FINDINGS_MAX).map(finding).collect();
+            let read = call.dry_run(&canvas, &operations).await?;
+            let findings = first_findings(&read.validation.findings);
             return Ok(Answer::new(Output {
                 on: NamedCanvas::of(call, &read.canvas),
                 revision: read.canvas.revision,
@@ -172,11 +168,6 @@ impl Arguments {
     fn did(&self, operations: &[Value], refs: &BTreeMap<String, String>) -> Option<String> {
         self.resubmit.as_ref().map(|_| resubmit::in_words(operations, refs))
     }
-}
-
-async fn dry_run(client: &Client, canvas: &str, operations: &[Value]) -> Result<DryRun> {
-    let body = json!({"validateOnly": true, "operations": operations});
-    Ok(client.apply_operations(canvas).cast().json(&body).await?.value()?)
 }
 
 /// What a batch did, with refs in place of ids where there are any, and nothing twice.
@@ -287,7 +278,7 @@ async fn free_places(failure: Failure, call: &Call, canvas: &str, arguments: &Ar
     for (node, Position { x, y }) in moved {
         operations.push(json!({"type": "layout.arrange", "layout": "row", "nodeIds": [node], "x": x, "y": y}));
     }
-    match dry_run(&call.client, canvas, &operations).await {
+    match call.dry_run(canvas, &operations).await {
         Ok(read) if !read.validation.is_blocked() => {
             let edit = json!({"canvas": canvas, "revision": read.canvas.revision, "operations": operations});
             failure.then(Next::new("canvas_edit", edit, "the same on the nearest free places; a dry run has passed"))
