@@ -99,6 +99,7 @@ async fn the_runs_of_a_canvas_include_videos_that_named_it() {
         let runs = user.get(&format!("/runs?canvasId={on}")).await.ok()["runs"].clone();
         let handles: Vec<_> = runs.as_array().expect("a list").iter().map(|run| text(run, "/handle")).collect();
         assert_eq!(handles, expected);
+        assert!(runs.as_array().into_iter().flatten().all(|run| text(run, "/canvasId").ends_with(on)), "{runs}");
     }
 }
 

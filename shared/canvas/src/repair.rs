@@ -94,12 +94,7 @@ impl Repair {
                     self.attempt(vec![fit], [section])
                 });
             if !is_fitted && self.node(member).agent_owned {
-                let block = self.block(member);
-                let at = self.node(member).position;
-                if let Some(position) = self.graph.place_apart(&block, at, Some(section)) {
-                    let moved = self.moved(member, position);
-                    self.attempt(vec![moved], [member]);
-                }
+                self.move_apart(member, Some(section));
             }
         }
     }
@@ -133,18 +128,24 @@ impl Repair {
                 continue;
             }
             let Some(mover) = [a.max(b), a.min(b)].into_iter().find(|slot| self.is_movable(*slot)) else { continue };
-            let block = self.block(mover);
-            let at = self.corner(&block);
             let home = self.graph.section_of(self.node(mover)).map(|section| section.id.clone());
             let home = home.and_then(|section| self.graph.nodes.find(&section));
-            if let Some(position) = self.graph.place_apart(&block, at, home) {
-                self.move_block(mover, &block, at, position);
-            } else if let Some(section) = home.filter(|section| self.node(*section).agent_owned)
-                && let Some(spot) = self.graph.place_in_section(&block, section, Some(Wish::At(at, GAP)))
-            {
-                let (moved, fit) = (self.moved(mover, spot.position), self.fit(section));
-                self.attempt(vec![moved, fit], [mover, section]);
-            }
+            self.move_apart(mover, home);
+        }
+    }
+
+    /// Moves a node, or a Section with its members, to the nearest free place, within the Section that it belongs to. One of agents
+    /// grows if it has none.
+    fn move_apart(&mut self, mover: usize, home: Option<usize>) {
+        let block = self.block(mover);
+        let at = self.corner(&block);
+        if let Some(position) = self.graph.place_apart(&block, at, home) {
+            self.move_block(mover, &block, at, position);
+        } else if let Some(section) = home.filter(|section| self.node(*section).agent_owned)
+            && let Some(spot) = self.graph.place_in_section(&block, section, Some(Wish::At(at, GAP)))
+        {
+            let (moved, fit) = (self.moved(mover, spot.position), self.fit(section));
+            self.attempt(vec![moved, fit], [mover, section]);
         }
     }
 
@@ -160,30 +161,42 @@ impl Repair {
             let block = self.block(section);
             let (width, height) = (frame.right - frame.left, frame.bottom - frame.top);
             let is_beside = frame.left >= other.right - TOUCH || frame.right <= other.left + TOUCH;
-            let wanted = match is_beside {
-                true if frame.left > other.left => Position { x: frame.left.max(other.right + GAP), y: other.top },
-                true => Position { x: frame.left.min(other.left - GAP - width), y: other.top },
-                false if frame.top > other.top => Position { x: other.left, y: frame.top.max(other.bottom + GAP) },
-                false => Position { x: other.left, y: frame.top.min(other.top - GAP - height) },
+            // Where it may lie across the line, and on which of the neighbour's lines.
+            let across = match is_beside {
+                true if frame.left > other.left => frame.left.max(other.right + GAP),
+                true => frame.left.min(other.left - GAP - width),
+                false if frame.top > other.top => frame.top.max(other.bottom + GAP),
+                false => frame.top.min(other.top - GAP - height),
+            };
+            let lines = match is_beside {
+                true => [other.top, other.bottom - height, (other.top + other.bottom - height) / 2.0],
+                false => [other.left, other.right - width, (other.left + other.right - width) / 2.0],
             };
             let at = self.corner(&block);
-            let target = Position { x: at.x + wanted.x - frame.left, y: at.y + wanted.y - frame.top };
-            let found = self.graph.place_apart(&block, target, None);
-            let is_exact = |it: &Position| (it.x - target.x).abs() <= TOLERANCE && (it.y - target.y).abs() <= TOLERANCE;
-            if let Some(position) = found.filter(is_exact) {
-                self.move_block(section, &block, at, position);
+            for line in lines {
+                let (x, y) = if is_beside { (across, line) } else { (line, across) };
+                let target = Position { x: at.x + x - frame.left, y: at.y + y - frame.top };
+                let found = self.graph.place_apart(&block, target, None);
+                let is_exact =
+                    |it: &Position| (it.x - target.x).abs() <= TOLERANCE && (it.y - target.y).abs() <= TOLERANCE;
+                if let Some(position) = found.filter(is_exact)
+                    && self.move_block(section, &block, at, position)
+                {
+                    break;
+                }
             }
         }
     }
 
-    /// Moves a node, or a Section with its members, so that its block goes from one corner to another.
-    fn move_block(&mut self, slot: usize, block: &Block, from: Position, to: Position) {
+    /// Moves a node, or a Section with its members, so that its block goes from one corner to another. Returns whether it does.
+    fn move_block(&mut self, slot: usize, block: &Block, from: Position, to: Position) -> bool {
         let Position { x, y } = self.node(slot).position;
         let moved = self.moved(slot, Position { x: x + to.x - from.x, y: y + to.y - from.y });
-        if self.moves + block.slots.len() <= BATCH_MOVES_MAX {
-            self.moves += block.slots.len();
-            self.attempt(vec![moved], block.slots.iter().copied());
+        if self.moves + block.slots.len() > BATCH_MOVES_MAX {
+            return false;
         }
+        self.moves += block.slots.len();
+        self.attempt(vec![moved], block.slots.iter().copied())
     }
 
     /// Applies operations that change these nodes alone, unless that leaves an error or changes nothing. Returns whether they are applied.

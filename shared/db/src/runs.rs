@@ -99,7 +99,8 @@ pub async fn list(
     let rows = sqlx::query_as!(
         Row,
         r#"WITH of_jobs AS (
-               SELECT j.id, j.kind, j.operation, shown.status, j.canvas_owner, j.canvas_id, j.created_at,
+               SELECT j.id, j.kind, j.operation, shown.status, coalesce(j.canvas_owner, about.owner_uid) AS canvas_owner,
+                      coalesce(j.canvas_id, about.id) AS canvas_id, j.created_at,
                       CASE WHEN j.status = 'succeeded' AND shown.status = 'expired' THEN j.retain_until ELSE j.updated_at END AS updated_at,
                       j.credit_cost, counted.total, counted.done,
                       CASE WHEN j.status = 'failed' THEN counted.total - counted.done
@@ -108,6 +109,8 @@ pub async fn list(
                       j.request #>> '{model,provider}' = 'managed'
                           AND j.request #>> '{model,id}' = ANY ($8) AS stand_in
                FROM jobs j
+               -- The canvas that a video without a target named.
+               LEFT JOIN canvases about ON about.key = j.about_canvas AND j.canvas_owner IS NULL
                CROSS JOIN LATERAL (
                    SELECT CASE WHEN j.kind = 'video' AND j.status IN ('finalizing', 'canceling') THEN 'running'
                                WHEN j.kind <> 'video' AND j.status = 'succeeded' AND j.retain_until <= now() THEN 'expired'
