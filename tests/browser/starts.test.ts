@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 
 import type { Page } from "playwright-core";
 
-import { node, openBoard, ROOT, saved, text, titled, until } from "./board.ts";
+import { node, openBoard, path, ROOT, saved, text, titled, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
 import { admin, makeBoard, read, send, stranger } from "./service.ts";
 
@@ -28,6 +28,8 @@ scene("a start whose answer is lost is sent again until there is one, and charge
   const { uid, token } = await stranger();
   await admin("credits", "grant", "--account", uid, "--amount", "10");
   const { canvas, url } = await makeBoard("Answer lost", [], token);
+  // Two tabs change one canvas at a time: the later one repeats its batch on the other's revision.
+  expect(`409 POST ${path(canvas, "/operations")}`);
   await openBoard(page, url, token);
   const other = await open();
   await other.goto(url);

@@ -270,7 +270,7 @@ async fn a_link_that_gives_nothing_is_the_same_404_whatever_the_cause() {
 
 /// Ends the links of an account.
 async fn expire(stack: &Stack, user: &User, kind: &str) {
-    let expire = "UPDATE capability_links SET expires_at = now() WHERE account_uid = $1 AND kind = $2";
+    let expire = "UPDATE capability_links SET expires_at = now() - interval '1 s' WHERE account_uid = $1 AND kind = $2";
     sqlx::query(expire).bind(&user.uid).bind(kind).execute(stack.pool()).await.expect("expires");
 }
 
@@ -285,7 +285,7 @@ async fn a_link_of_a_session_ends_with_it() {
     let made = person.send(&path, &json!({"items": [asset["handle"]]})).await.ok();
     let url = text(&made, "/downloads/0/url");
     outsider.get(url).await.expect(200);
-    let end = "UPDATE tokens SET expires_at = now() WHERE account_uid = $1 AND kind = 'session'";
+    let end = "UPDATE tokens SET expires_at = now() - interval '1 s' WHERE account_uid = $1 AND kind = 'session'";
     sqlx::query(end).bind(&account.uid).execute(stack.pool()).await.expect("ends");
     not_found(outsider.get(url).await);
 }

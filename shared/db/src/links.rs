@@ -294,7 +294,7 @@ mod tests {
 
         async fn later(&self) {
             sqlx::query(
-                "UPDATE capability_links SET expires_at = now(), leased_until = leased_until - interval '1 hour'",
+                "UPDATE capability_links SET expires_at = now() - interval '1 s', leased_until = leased_until - interval '1 hour'",
             )
             .execute(self.database.pool())
             .await
@@ -333,7 +333,8 @@ mod tests {
         let (_, used, _) = (fixture.upload(1).await, fixture.upload(2).await, fixture.upload(3).await);
         assert!(lease(conn, &used, Uuid::now_v7(), 60).await.expect("leases"));
         assert_eq!(sweep(conn, 10).await.expect("sweeps"), 0);
-        sqlx::query("UPDATE capability_links SET expires_at = now()").execute(&mut *conn).await.expect("ends");
+        let end = "UPDATE capability_links SET expires_at = now() - interval '1 s'";
+        sqlx::query(end).execute(&mut *conn).await.expect("ends");
         assert_eq!(find_upload(conn, &used).await.expect("reads"), None);
         assert_eq!((sweep(conn, 1).await.expect("sweeps"), sweep(conn, 10).await.expect("sweeps")), (1, 1));
         fixture.later().await;

@@ -264,7 +264,7 @@ async fn jobs_end_together_in_whatever_way_they_end() {
     let canceled = StartedJob::new(&fixture, "canceled").await;
     let ended = StartedJob::new(&fixture, "ended").await;
     let ended = ended
-        .with(&fixture, "UPDATE jobs SET status = 'canceled', completed_at = now(), retain_until = now() WHERE id = $1")
+        .with(&fixture, "UPDATE jobs SET status = 'canceled', completed_at = now(), retain_until = now() - interval '1 s' WHERE id = $1")
         .await;
     let plain = StartedJob::new(&fixture, "plain").await;
     let credit: i64 = fixture.count("SELECT credit_balance FROM accounts WHERE uid = 'me'").await;

@@ -351,7 +351,7 @@ async fn the_event_of_an_image_job_says_what_was_made_and_what_it_cost_and_its_r
     assert_eq!((&run["failure"]["code"], &run["creditCost"]), (&json!("provider_rejected"), &json!(PRICE)));
     assert_eq!(run["images"].as_array().map(Vec::len), Some(1));
 
-    sqlx::query("UPDATE jobs SET retain_until = now()").execute(&mut *conn).await.expect("ages");
+    sqlx::query("UPDATE jobs SET retain_until = now() - interval '1 s'").execute(&mut *conn).await.expect("ages");
     let removed = jobs::remove(&mut conn, crate::fixture::PUBLIC_URL, 10).await.expect("removes");
     assert_eq!((removed.removed, removed.unreadable), (1, 0));
     assert_eq!(fixture.count("SELECT count(*) FROM job_outputs").await, 0);
