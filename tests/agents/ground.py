@@ -54,9 +54,12 @@ class Account:
 
     def content(self, asset):
         """The bytes of an asset."""
-        request = urllib.request.Request(
-            f"{SERVICE['baseUrl']}{API}/assets/{asset}/content", headers={"Authorization": f"Bearer {self.owner.token}"}
-        )
+        return self.file(f"/assets/{asset}/content")
+
+    def file(self, path, **headers):
+        """The bytes that are served at a path."""
+        headers["Authorization"] = f"Bearer {self.owner.token}"
+        request = urllib.request.Request(f"{SERVICE['baseUrl']}{API}{path}", headers=headers)
         return urllib.request.urlopen(request).read()
 
     def image(self, name, width=480, height=320, tone=40, canvas=None):

@@ -1,9 +1,11 @@
 """Does the twelve tasks with an agent and judges them; see tests/agents/tools."""
 
 import functools
+import os
 import statistics
 import sys
 import traceback
+from pathlib import Path
 
 import tasks
 from ground import SERVICE, Tools
@@ -18,6 +20,10 @@ CALLS_MEDIAN_MAX, TOKENS_MEDIAN_MAX = 5, 5000
 LIST_TOKENS_MAX = 6700
 
 
+# Where renders of the boards are put, if at all.
+SCREENS = os.environ.get("CANVAS_SCREENS")
+
+
 def main(only):
     rows, failures = [], []
     chosen = {task: most for task, most in tasks.TASKS.items() if not only or task.__name__ in only}
@@ -25,6 +31,9 @@ def main(only):
         name, agent = task.__name__, None
         try:
             account, agent, canvas = task()
+            if SCREENS:
+                render = account.file(f"/canvases/{canvas}/render?width=640", Accept="image/png")
+                Path(SCREENS, f"{name}.png").write_bytes(render)
             failures += [f"{name}: {it}" for it in tasks.judge(account, agent, canvas)]
             calls, tokens = agent.tools.calls, agent.tools.written + agent.tools.read
             if calls > most:

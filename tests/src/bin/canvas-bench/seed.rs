@@ -96,6 +96,7 @@ pub async fn multiple(stack: &Stack, template: &Template, id: &str, copies: i32)
     .fetch_one(stack.pool())
     .await
     .expect("makes a canvas");
+    give_refs(stack).await;
     let node =
         sqlx::query_scalar("SELECT id FROM nodes WHERE canvas_key = $1 AND type = 'text' ORDER BY ordinal LIMIT 1")
             .bind(key)
@@ -133,6 +134,12 @@ pub async fn targets(stack: &Stack, owner: &User, prefix: &str, count: i32) {
     .execute(stack.pool())
     .await
     .expect("makes canvases");
+    give_refs(stack).await;
+}
+
+/// Gives refs to what was seeded, as a write of this release does. Otherwise the first read or write of each canvas does it.
+async fn give_refs(stack: &Stack) {
+    stack.execute("SELECT ensure_refs(key) FROM canvases WHERE referenced <> sequence").await;
 }
 
 /// Updates the planner's statistics after seeding, as autovacuum would do later.
