@@ -329,6 +329,177 @@ async fn a_walk_meets_every_asset_that_was_there() {
     tokio::join!(writing, walking);
 }
 
+/// Uploads an image under this name; returns its handle.
+async fn named(user: &e2e::User, name: &str, bytes: Vec<u8>) -> String {
+    let upload = user.post("/assets").header("x-service-file-name", name);
+    text(&upload.body("image/png", bytes).await.expect(201).json(), "/asset/handle").to_owned()
+}
+
+/// The handles of a list.
+async fn listed(user: &e2e::Client, query: &str) -> Vec<String> {
+    let list = user.get(&format!("/assets?{query}")).await.ok();
+    list["assets"].as_array().expect("a list").iter().map(|asset| text(asset, "/handle").to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_read_says_when_an_asset_was_stored_and_what_a_node_that_the_caller_can_read_calls_it() {
+    let stack = &Stack::without_workers().await;
+    let (user, member) = (stack.user().await, stack.user().await);
+    let (shared, private) = (user.make_canvas().await, user.make_canvas().await);
+    let id = text(&shared, "/id");
+    let asset = user.upload_into(id, "image/png", images::png(4, 4)).await;
+    let handle = text(&asset, "/handle");
+    stack.share(&user, id, &member.uid, "viewer").await;
+    let of_canvas = format!("canvasId={}", text(&shared, "/handle"));
+    let titles = async |who: &e2e::User| {
+        let read = who.get(&format!("/assets/{handle}")).await.ok();
+        let included = who.get(&format!("/assets/{handle}?include=usedIn")).await.ok();
+        let entry = who.get(&format!("/assets?{of_canvas}")).await.ok()["assets"][0].clone();
+        assert_eq!((&read["asset"]["createdAt"], &entry["createdAt"]), (&read["made"]["at"], &read["made"]["at"]));
+        for other in [&included["asset"], &entry] {
+            assert_eq!(other.get("title"), read["asset"].get("title"));
+        }
+        read["asset"].get("title").cloned()
+    };
+    let rename = json!([{"type": "node.update", "nodeId": asset["node"], "title": "Hero still"}]);
+    user.apply(id, rename).await;
+    for who in [&user, &member] {
+        assert_eq!(titles(who).await, Some(json!("Hero still")));
+    }
+    // The newest node counts, of those that the caller can read.
+    let node = json!({"type": "image", "title": "Secret", "asset": handle});
+    user.apply(text(&private, "/id"), json!([{"type": "node.create", "node": node}])).await;
+    assert_eq!(titles(&user).await, Some(json!("Secret")));
+    assert_eq!(titles(&member).await, Some(json!("Hero still")));
+    user.apply(id, json!([{"type": "node.delete", "nodeId": asset["node"]}])).await;
+    assert_eq!(titles(&member).await, None);
+}
+
+#[tokio::test]
+async fn a_list_is_filtered_by_words_model_time_and_tag() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    stack.grant(&user.uid, 100).await;
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    let start = json!({"canvasId": canvas, "baseRevision": user.canvas(&canvas).await["revision"], "place": {},
+        "idempotencyKey": e2e::api::key(), "model": "sketch", "prompt": "A wide cover, 100% brass"});
+    let job = user.send("/images/generate", &start).await.expect(202).json();
+    let record = user.finished(&job).await;
+    let (made, node) = (text(&record, "/images/0/assetId"), text(&record, "/images/0/nodeId"));
+    let uploaded = user.upload_into(&canvas, "image/png", images::png(6, 6)).await;
+    let other = text(&uploaded, "/handle");
+    let tag = |node: &Value, tags: Value| json!({"type": "node.update", "nodeId": node, "metadata": {"tags": tags}});
+    let (favorite, rated) = (json!(["favorite"]), json!(["rating:3", "favorite"]));
+    user.apply(&canvas, json!([tag(&json!(node), favorite), tag(&uploaded["node"], rated)])).await;
+    let stored = text(&user.get(&format!("/assets/{made}")).await.ok(), "/asset/createdAt").to_owned();
+    for (query, expected) in [
+        ("q=wide+cover", vec![made]),
+        ("q=COVER%20Wide", vec![made]),
+        ("q=100%25", vec![made]),
+        ("q=w_de", vec![]),
+        ("q=%25", vec![made]),
+        ("model=sketch", vec![made]),
+        ("model=SKETCH", vec![]),
+        ("model=sketch&q=absent", vec![]),
+        ("tag=favorite", vec![other, made]),
+        ("tag=rating:3", vec![other]),
+        ("tag=rating", vec![]),
+        (&format!("since={stored}"), vec![other, made]),
+        (&format!("until={stored}"), vec![]),
+        ("since=2026-01-01T00:00:00%2B01:00&until=2126-01-01T00:00:00Z", vec![other, made]),
+        ("since=2126-01-01T00:00:00Z", vec![]),
+        ("kind=video&tag=favorite", vec![]),
+        ("aiGenerated=yes&tag=favorite", vec![]),
+    ] {
+        assert_eq!(listed(&user, &format!("canvasId={canvas}&{query}")).await, expected, "{query}");
+    }
+    assert_eq!(listed(&user, "tag=favorite").await, [""; 0], "they are stored in a canvas");
+}
+
+#[tokio::test]
+async fn a_list_is_sorted_by_age_name_or_size() {
+    let stack = &Stack::without_workers().await;
+    let user = stack.user().await;
+    let sizes = [(8, "b.png"), (64, "C.png"), (32, "a.png")];
+    let mut handles = Vec::new();
+    for (side, name) in sizes {
+        handles.push(named(&user, name, images::png(side, side)).await);
+    }
+    let [b, c, a] = [&*handles[0], &*handles[1], &*handles[2]];
+    for (query, expected) in [
+        ("", [a, c, b]),
+        ("sort=new", [a, c, b]),
+        ("sort=old", [b, c, a]),
+        ("sort=name", [a, b, c]),
+        ("sort=size", [c, a, b]),
+    ] {
+        assert_eq!(listed(&user, query).await, expected, "{query}");
+        let (mut walked, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = user.get(&format!("/assets?{query}&limit=1{cursor}")).await.ok();
+            walked.push(text(&page, "/assets/0/handle").to_owned());
+            let Some(next) = page["page"]["nextCursor"].as_str() else { break };
+            cursor = format!("&cursor={next}");
+        }
+        assert_eq!(walked, expected, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_belongs_to_its_filters_and_its_order() {
+    let stack = &Stack::without_workers().await;
+    let user = stack.user().await;
+    for name in ["a-cat.png", "b-cat.png"] {
+        named(&user, name, images::png(4, 4)).await;
+    }
+    let first = |query: &str| format!("/assets?limit=1&{query}");
+    let plain = user.get(&first("")).await.ok();
+    let searched = user.get(&first("q=cat")).await.ok();
+    let [plain, searched] = [&plain, &searched].map(|page| text(page, "/page/nextCursor").to_owned());
+    user.get(&first(&format!("cursor={plain}"))).await.ok();
+    user.get(&first(&format!("q=cat&cursor={searched}"))).await.ok();
+    for other in
+        ["q=cat", "model=cat", "since=2026-01-01T00:00:00Z", "until=2126-01-01T00:00:00Z", "tag=cat", "sort=new"]
+    {
+        let refused = user.get(&first(&format!("{other}&cursor={plain}"))).await;
+        refused.expect_error(400, "input_validation_error", &["cursor"]);
+    }
+    for other in ["", "q=b-cat", "model=cat", "tag=cat", "q=cat&sort=name"] {
+        let refused = user.get(&first(&format!("{other}&cursor={searched}"))).await;
+        refused.expect_error(400, "input_validation_error", &["cursor"]);
+    }
+}
+
+#[tokio::test]
+async fn what_no_filter_of_assets_can_be_is_refused_by_its_name() {
+    let stack = &Stack::without_workers().await;
+    let user = stack.user().await;
+    for (field, most) in [("q", 200), ("model", 200), ("tag", 80)] {
+        for length in [1, most] {
+            assert_eq!(listed(&user, &format!("{field}={}", "x".repeat(length))).await, [""; 0]);
+        }
+        for wrong in [String::new(), "x".repeat(most + 1), "%00".into(), "%FF".into(), format!("a&{field}=b")] {
+            let refused = user.get(&format!("/assets?{field}={wrong}")).await;
+            refused.expect_error(400, "input_validation_error", &[field]);
+        }
+    }
+    for (query, field) in [
+        ("q=%20+", "q"),
+        ("since=", "since"),
+        ("since=yesterday", "since"),
+        ("since=2026-01-15", "since"),
+        ("until=2026-13-01T00:00:00Z", "until"),
+        ("until=1736932200", "until"),
+        ("sort=", "sort"),
+        ("sort=newest", "sort"),
+        ("sort=new&sort=old", "sort"),
+    ] {
+        user.get(&format!("/assets?{query}")).await.expect_error(400, "input_validation_error", &[field]);
+    }
+    let all = user.get("/assets?q=&model=&tag=&sort=x&since=x&until=x&limit=0").await;
+    all.expect_error(400, "input_validation_error", &["q", "model", "tag", "sort", "since", "until", "limit"]);
+}
+
 #[tokio::test]
 async fn an_asset_is_read_by_every_form_of_its_id() {
     let stack = &Stack::without_workers().await;

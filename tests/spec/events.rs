@@ -10,6 +10,11 @@ use futures_util::{Stream, StreamExt};
 use serde_json::{Value, json};
 use testkit::wait_for;
 
+use crate::console::holder::Holder;
+
+/// The limit for roles.
+const ROLE_WITHIN: Duration = Duration::from_secs(1);
+
 /// Shorter than the interval of reads without an announcement (5 s), so that only an announcement is in time.
 const AT_ONCE: Duration = Duration::from_secs(3);
 
@@ -92,6 +97,9 @@ async fn the_present_state_comes_first() {
     let query = format!("canvas={}&canvas={}&runs=mine", text(&two, "/id"), text(&one, "/handle"));
     let mut followed = Followed::open(&user, &query).await;
     for canvas in [&two, &one] {
+        let (event, data) = followed.next().await.expect("an event");
+        assert_eq!(event, "role");
+        assert_eq!(data, json!({"canvas": canvas["handle"], "accessRole": "owner"}));
         let (event, data) = followed.next().await.expect("an event");
         assert_eq!(event, "canvas");
         assert_eq!(data, json!({"canvas": canvas["handle"], "revision": canvas["revision"]}));
@@ -207,9 +215,10 @@ async fn sixteen_canvases_can_be_followed_and_a_seventeenth_cannot() {
     let sixteen = query(&canvases[..16]);
     let mut followed = Followed::open(&user, &sixteen).await;
     for canvas in &canvases[..16] {
-        let (event, data) = followed.next().await.expect("an event");
-        assert_eq!((event.as_str(), &data["canvas"]), ("canvas", &canvas["handle"]));
-        assert_eq!(followed.next().await.expect("an event").0, "presence");
+        for name in ["role", "canvas", "presence"] {
+            let (event, data) = followed.next().await.expect("an event");
+            assert_eq!((event.as_str(), &data["canvas"]), (name, &canvas["handle"]));
+        }
     }
     let changed = user.apply(text(&canvases[15], "/id"), create()).await;
     followed.revision(text(&changed, "/canvas/revision")).await;
@@ -337,6 +346,44 @@ async fn a_canvas_that_is_no_longer_shared_is_gone() {
     let job = viewer.start_resize(text(&viewer.make_canvas().await, "/id"), json!({})).await;
     let (event, data) = theirs.next().await.expect("an event");
     assert_eq!((event.as_str(), &data["run"]), ("run", &job["run"]));
+}
+
+#[tokio::test]
+async fn each_role_arrives_at_every_gateway_within_a_second() {
+    let stack = &Stack::without_workers().await;
+    let (owner, member) = (Holder::new(stack).await, Holder::new(stack).await);
+    let canvas = owner.user.make_canvas().await;
+    let handle = text(&canvas, "/handle");
+    let role = |role: &str| json!({"canvas": handle, "accessRole": role});
+    let path = format!("{}/members/{}", owner.canvas_path(text(&canvas, "/id")), member.email.replace('@', "%40"));
+    let share = async |role: &str| owner.put(&path, &json!({"role": role})).await.ok();
+    share("viewer").await;
+    let query = format!("canvas={handle}");
+    let (mut here, mut there) =
+        (Followed::open(&member.user, &query).await, Followed::open(&member.user.at(stack, 1), &query).await);
+    for followed in [&mut here, &mut there] {
+        assert_eq!(followed.next().await, Some(("role".to_owned(), role("viewer"))));
+        followed.until("presence", |_| true).await;
+    }
+    for named in ["editor", "viewer", "editor"] {
+        let start = Instant::now();
+        share(named).await;
+        for followed in [&mut here, &mut there] {
+            // Nothing else has changed.
+            assert_eq!(followed.next().await, Some(("role".to_owned(), role(named))));
+        }
+        assert!(start.elapsed() < ROLE_WITHIN, "{named}: {:?}", start.elapsed());
+    }
+    share("editor").await;
+    let start = Instant::now();
+    owner.delete(&path).await.expect(204);
+    for followed in [&mut here, &mut there] {
+        assert_eq!(followed.next().await, Some(("gone".to_owned(), json!({"canvas": handle}))));
+    }
+    assert!(start.elapsed() < ROLE_WITHIN, "{:?}", start.elapsed());
+    // A canvas that is shared again has a role again.
+    share("editor").await;
+    assert_eq!(Followed::open(&member.user, &query).await.next().await, Some(("role".to_owned(), role("editor"))));
 }
 
 #[tokio::test]

@@ -117,6 +117,31 @@ async fn a_render_carries_an_etag_and_honours_if_none_match() {
 }
 
 #[tokio::test]
+async fn each_theme_has_colors_and_an_etag_of_its_own() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    let canvas = a_canvas(&user).await;
+    let path = |theme: &str| format!("/canvases/{}/render{theme}", text(&canvas, "/id"));
+    for accept in [SVG, "image/png"] {
+        let drawn = async |theme: &str| user.get(&path(theme)).header("accept", accept).await.expect(200);
+        let [default, light, dark] = [drawn("").await, drawn("?theme=light").await, drawn("?theme=dark").await];
+        assert_eq!((&light.body, light.header("etag")), (&default.body, default.header("etag")));
+        assert_ne!(dark.body, light.body, "{accept}");
+        let tag = dark.header("etag").expect("an entity tag").to_owned();
+        assert_ne!(Some(tag.as_str()), light.header("etag"), "{accept}");
+        let known =
+            async |theme: &str| user.get(&path(theme)).header("accept", accept).header("if-none-match", &tag).await;
+        known("?theme=dark").await.expect(304);
+        known("").await.expect(200);
+        // Both are kept at once.
+        assert_eq!((drawn("").await.body, drawn("?theme=dark").await.body), (light.body, dark.body));
+    }
+    for wrong in ["", "Dark", "auto"] {
+        user.get(&path(&format!("?theme={wrong}"))).await.expect_error(400, "input_validation_error", &["theme"]);
+    }
+}
+
+#[tokio::test]
 async fn no_rendering_is_compressed() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;

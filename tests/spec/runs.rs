@@ -69,12 +69,12 @@ async fn every_kind_of_work_is_listed_newest_first_as_its_record_shows_it() {
     let runs = listed(&user, "").await;
     assert_eq!(runs.len(), 4, "the jobs of a Recipe run are part of it: {runs:?}");
     let expected = [
-        ("recipe", "recipe", 2, true),
-        ("video", "generate", 1, true),
-        ("image", "generate", 2, true),
-        ("action", "action", 1, false),
+        ("recipe", "recipe", "Ad copy, then banner", 2, true),
+        ("video", "generate", "a kite over the sea", 1, true),
+        ("image", "generate", "a kite over the sea", 2, true),
+        ("action", "action", "Resize", 1, false),
     ];
-    for ((run, record), (kind, operation, outputs, stand_in)) in runs.iter().zip(&records).zip(expected) {
+    for ((run, record), (kind, operation, title, outputs, stand_in)) in runs.iter().zip(&records).zip(expected) {
         let of_record = |name: &str| record.get(name).cloned().unwrap_or_default();
         // A video is a job and not a run.
         let handle = text(record, if kind == "video" { "/id" } else { "/run" });
@@ -85,12 +85,16 @@ async fn every_kind_of_work_is_listed_newest_first_as_its_record_shows_it() {
             of_record("createdAt")
         };
         let mut wanted = json!({
-            "id": record["rawId"], "handle": handle, "kind": kind, "operation": operation, "status": "succeeded",
+            "id": record["rawId"], "handle": handle, "kind": kind, "operation": operation, "title": title,
+            "results": assets_of(record), "status": "succeeded",
             "createdAt": created, "updatedAt": run["updatedAt"], "creditCost": record["creditCost"],
             "outputs": {"total": outputs, "done": outputs, "failed": 0}, "standIn": stand_in,
         });
         if !canvas.is_null() {
             wanted["canvasId"] = canvas;
+        }
+        if let "image" | "video" = kind {
+            wanted["model"] = if kind == "image" { json!("sketch") } else { json!("animatic") };
         }
         assert_eq!(*run, wanted);
         assert_eq!(record["standIn"], stand_in, "{record}");
@@ -100,6 +104,83 @@ async fn every_kind_of_work_is_listed_newest_first_as_its_record_shows_it() {
         let path = if kind == "video" { "jobs" } else { "runs" };
         user.get(&format!("/{path}/{handle}")).await.expect(200);
     }
+}
+
+/// The assets of the outputs of a record.
+fn assets_of(record: &Value) -> Vec<Value> {
+    let outputs = record["images"].as_array().or(record["outputs"].as_array()).into_iter().flatten();
+    outputs.filter_map(|output| output.get("assetId").cloned()).collect()
+}
+
+#[tokio::test]
+async fn a_title_has_at_most_120_characters_in_one_line() {
+    let stack = &Stack::without_workers().await;
+    let user = payer(stack).await;
+    for (prompt, title) in [
+        ("é".repeat(119), "é".repeat(119)),
+        ("é".repeat(120), "é".repeat(120)),
+        ("é".repeat(121), "é".repeat(120)),
+        ("A kite\n\n  over\tthe sea ".to_owned(), "A kite over the sea".to_owned()),
+    ] {
+        let request = json!({"model": "animatic", "prompt": prompt, "idempotencyKey": key()});
+        user.send("/videos/generate", &request).await.expect(202);
+        assert_eq!(listed(&user, "?limit=1").await[0]["title"], title);
+    }
+}
+
+#[tokio::test]
+async fn a_chain_is_named_after_its_actions_and_variations_without_prompt_after_the_operation() {
+    let stack = &Stack::without_workers().await;
+    let user = payer(stack).await;
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    let image = user.upload_into(&canvas, "image/png", images::png(40, 30)).await;
+    let revision = async || user.canvas(&canvas).await["revision"].clone();
+    let steps = json!([{"action": "rotate", "params": {"degrees": 90}}, {"action": "resize", "params": {"width": 20}}]);
+    let chain = json!({"canvasId": canvas, "baseRevision": revision().await, "idempotencyKey": key(), "place": {},
+        "inputs": [image["handle"]], "steps": steps});
+    user.send("/actions/runs", &chain).await.expect(202);
+    let run = &listed(&user, "?kind=action").await[0];
+    assert_eq!((&run["title"], run.get("model")), (&json!("Rotate, Resize"), None));
+    let variations = json!({"canvasId": canvas, "baseRevision": revision().await, "idempotencyKey": key(), "place": {},
+        "model": "sketch", "source": image["handle"]});
+    user.send("/images/variations", &variations).await.expect(202);
+    assert_eq!(listed(&user, "?kind=image").await[0]["title"], "variations");
+}
+
+#[tokio::test]
+async fn at_most_four_results_are_listed_and_those_alone_that_the_caller_can_read() {
+    let stack = &Stack::with_workers().await;
+    let (owner, editor) = (stack.user().await, payer(stack).await);
+    let canvas = owner.make_canvas().await;
+    let (id, handle) = (text(&canvas, "/id"), text(&canvas, "/handle"));
+    stack.share(&owner, id, &editor.uid, "editor").await;
+    let work = generate(&editor, handle, 4).await;
+    let record = editor.finished(&work).await;
+    let made = assets_of(&record);
+    let results = async || listed(&editor, "").await[0]["results"].clone();
+    assert_eq!((made.len(), results().await), (4, json!(made)));
+    // No start asks for more than four images.
+    sqlx::query(
+        "UPDATE jobs SET outcome = jsonb_set(outcome, '{images}', outcome -> 'images' || (outcome #> '{images,3}'))
+         WHERE id = $1::uuid",
+    )
+    .bind(text(&work, "/rawId"))
+    .execute(stack.pool())
+    .await
+    .expect("adds a fifth");
+    assert_eq!(results().await, json!(made));
+    // What is deleted is left out.
+    let second = text(&record, "/images/1/assetId").rsplit(':').next().expect("an id");
+    sqlx::query("DELETE FROM assets WHERE owner_uid = $1 AND id = $2")
+        .bind(&owner.uid)
+        .bind(second)
+        .execute(stack.pool())
+        .await
+        .expect("deletes");
+    assert_eq!(results().await, json!([made[0], made[2], made[3], made[3]]));
+    // The images belong to the owner of the canvas.
+    stack.share(&owner, id, &editor.uid, "none").await;
+    assert_eq!(results().await, json!([]));
 }
 
 #[tokio::test]

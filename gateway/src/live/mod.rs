@@ -1,4 +1,4 @@
-//! Subscriptions of event streams and long polls of canvases: revisions, participants, runs of an account.
+//! Subscriptions of event streams and long polls of canvases: revisions and roles, participants, runs of an account.
 
 mod feed;
 mod presence;
@@ -60,7 +60,7 @@ impl Live {
         (live, work)
     }
 
-    /// Follows the revisions of a canvas; `None` while the account cannot read it.
+    /// Follows the revisions of a canvas and the account's role on it; `None` while the account cannot read it.
     pub fn canvas(&self, canvas: &CanvasHandle, account: &AccountUid) -> Follower<FollowedCanvas, Option<CanvasState>> {
         self.canvases.follow((canvas.clone(), account.clone()), &channel::canvas(canvas))
     }

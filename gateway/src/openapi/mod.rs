@@ -26,7 +26,9 @@ use domain::id::ChangesUrl;
 use domain::job::RunKind;
 use domain::problem::{ErrorBody, ErrorCode, ErrorDetails, ErrorEnvelope};
 use domain::recipe::VisibilityFilter;
-use domain::stream::{CanvasStreamEvent, GoneStreamEvent, Participant, PresenceStreamEvent, RunStreamEvent};
+use domain::stream::{
+    CanvasStreamEvent, GoneStreamEvent, Participant, PresenceStreamEvent, RoleStreamEvent, RunStreamEvent,
+};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
@@ -115,6 +117,7 @@ pub fn with_components(info: Info, tags: Vec<Tag>, (credential, scheme): (&str, 
         .schema(ErrorDetails::name(), ErrorDetails::schema())
         .schema(ChangesUrl::name(), ChangesUrl::schema())
         // The events of streams, which are described as text.
+        .schema(RoleStreamEvent::name(), RoleStreamEvent::schema())
         .schema(CanvasStreamEvent::name(), CanvasStreamEvent::schema())
         .schema(PresenceStreamEvent::name(), PresenceStreamEvent::schema())
         .schema(Participant::name(), Participant::schema())

@@ -78,7 +78,8 @@ fn stream_event() -> Value {
 }
 
 /// The events of `GET /events`, each with the schema of its data and what it says.
-const STREAM_EVENTS: [(&str, &str, &str); 4] = [
+const STREAM_EVENTS: [(&str, &str, &str); 5] = [
+    ("role", "RoleStreamEvent", "The caller's role on a canvas."),
     ("canvas", "CanvasStreamEvent", "The revision of a canvas."),
     ("presence", "PresenceStreamEvent", "Who is on a canvas."),
     ("gone", "GoneStreamEvent", "A canvas was deleted, or is not visible any more."),

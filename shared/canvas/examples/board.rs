@@ -1,5 +1,5 @@
-//! Draws a board with every kind of content, for visual inspection: `cargo run -p canvas-canvas --example board [image.jpg…]
-//! > board.svg`.
+//! Draws a board with every kind of content, for visual inspection: `cargo run -p canvas-canvas --example board -- [--dark]
+//! [image.jpg…] > board.svg`.
 //!
 //! Images given as arguments fill the image nodes in turn. Without arguments the placeholders of missing images are
 //! drawn.
@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 
 use canvas::svg::{Drawing, EmbeddedImage, Style};
+use domain::canvas::Theme;
 use domain::graph::{Connection, Node, NodeType, Position, Purpose, Role};
 use domain::id::{AccountUid, AssetHandle, AssetId, ConnectionId, NodeId};
 use domain::stored::Stored;
@@ -224,9 +225,13 @@ fn connections() -> Vec<Connection> {
 }
 
 fn main() -> std::io::Result<()> {
-    let files = std::env::args().skip(1).map(std::fs::read).collect::<Result<Vec<_>, _>>()?;
+    let mut arguments = std::env::args().skip(1).peekable();
+    let is_dark = arguments.next_if_eq("--dark").is_some();
+    let files = arguments.map(std::fs::read).collect::<Result<Vec<_>, _>>()?;
     let (nodes, connections) = (nodes(), connections());
-    let drawing = Drawing::new("Aurora launch", &nodes, &connections, Style::default());
+    let theme = if is_dark { Theme::Dark } else { Theme::Light };
+    let style = Style { theme, ..Style::default() };
+    let drawing = Drawing::new("Aurora launch", &nodes, &connections, style);
     let shown: HashMap<NodeId, usize> =
         drawing.slots().filter(|id| id.as_str() != "missing").cloned().zip(0..).collect();
     let document = drawing.finish(|id| match shown.get(id).filter(|_| !files.is_empty()) {

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use domain::Timestamp;
-use domain::id::{AccountUid, CanvasHandle, CanvasId, JobId};
-use domain::job::{JobStatus, OutputCounts, RunKind, RunSummary};
+use domain::id::{AccountUid, AssetHandle, CanvasHandle, CanvasId, JobId};
+use domain::job::{JobStatus, OutputCounts, RunKind, RunSummary, WorkOperation};
+use domain::limits::{RUN_RESULTS_MAX, RUN_TITLE_MAX};
 use domain::model::STAND_INS;
 use domain::recipe::run::RunId;
 use serde::{Deserialize, Serialize};
@@ -13,8 +14,11 @@ use sqlx::PgConnection;
 use tracing::instrument;
 use uuid::Uuid;
 
-use crate::Result;
 use crate::error::known;
+use crate::{Error, Result};
+
+/// Between the slugs of the Actions of a job.
+pub const ACTIONS_APART: &str = ", ";
 
 /// The filter of a list.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,6 +51,9 @@ struct Row {
     done: i64,
     failed: i64,
     stand_in: bool,
+    title: Option<String>,
+    model: Option<String>,
+    results: Vec<String>,
 }
 
 impl Row {
@@ -58,12 +65,16 @@ impl Row {
             RunKind::Image | RunKind::Action => (self.id.to_string(), JobId(self.id).run_handle()),
         };
         let canvas = self.canvas_owner.zip(self.canvas_id);
+        let operation: WorkOperation = known("jobs.operation", &self.operation)?;
+        let title = self.title.map(|title| title.split_whitespace().collect::<Vec<_>>().join(" "));
         let count = |count: i64| u32::try_from(count).unwrap_or_default();
         let summary = RunSummary {
             id,
             handle,
             kind,
-            operation: known("jobs.operation", &self.operation)?,
+            operation,
+            title: title.filter(|title| !title.is_empty()).unwrap_or_else(|| operation.to_string()),
+            model: self.model,
             status: known("jobs.status", &self.status)?,
             canvas_id: canvas.map(|(owner, id)| CanvasHandle {
                 owner: AccountUid::from_stored(owner),
@@ -73,6 +84,7 @@ impl Row {
             updated_at: self.updated_at.into(),
             credit_cost: self.credit_cost,
             outputs: OutputCounts { total: count(self.total), done: count(self.done), failed: count(self.failed) },
+            results: self.results.into_iter().map(asset).collect::<Result<_>>()?,
             stand_in: self.stand_in,
             waiting_for: None,
         };
@@ -80,9 +92,13 @@ impl Row {
     }
 }
 
+fn asset(handle: String) -> Result<AssetHandle> {
+    AssetHandle::try_from(handle.clone()).map_err(|_| Error::Unreadable { column: "jobs.outcome", value: handle })
+}
+
 /// Lists at most `limit` of the account's jobs and Recipe runs, newest first, with the position of each. Jobs of Recipe runs are
 /// part of their run. Retention is applied as of this moment, as in [`jobs::get`](crate::jobs::get); `tombstone` is how long an
-/// expired record is kept.
+/// expired record is kept. The title of an Action job is the slugs of its Actions, joined by [`ACTIONS_APART`].
 ///
 /// Each branch reads one index in order and stops at the limit, so that the cost does not depend on the number of records, unless
 /// a filter matches few of them.
@@ -107,7 +123,20 @@ pub async fn list(
                            ELSE (SELECT count(*) FROM job_outputs o WHERE o.job_id = j.id AND o.state = 'failed')
                            END AS failed,
                       j.request #>> '{model,provider}' = 'managed'
-                          AND j.request #>> '{model,id}' = ANY ($8) AS stand_in
+                          AND j.request #>> '{model,id}' = ANY ($8) AS stand_in,
+                      CASE WHEN j.kind <> 'action' THEN left(j.request ->> 'prompt', $10)
+                           ELSE coalesce((SELECT string_agg(step ->> 'slug', $11 ORDER BY place)
+                                          FROM jsonb_array_elements(j.request -> 'steps') WITH ORDINALITY AS s (step, place)),
+                                         j.request ->> 'slug') END AS title,
+                      j.request #>> '{model,id}' AS model,
+                      ARRAY(SELECT made.handle
+                            FROM (SELECT image ->> 'asset', place
+                                  FROM jsonb_array_elements(j.outcome -> 'images') WITH ORDINALITY AS i (image, place)
+                                  UNION ALL SELECT j.outcome #>> '{video,asset}', 1) AS made (handle, place)
+                            JOIN assets a ON a.owner_uid = split_part(made.handle, ':', 2) AND a.id = split_part(made.handle, ':', 3)
+                            WHERE a.owner_uid = $1
+                               OR EXISTS (SELECT FROM canvas_shares s WHERE s.canvas_key = a.canvas_key AND s.account_uid = $1)
+                            ORDER BY made.place LIMIT $12) AS results
                FROM jobs j
                -- The canvas that a video without a target named.
                LEFT JOIN canvases about ON about.key = j.about_canvas AND j.canvas_owner IS NULL
@@ -143,7 +172,15 @@ pub async fn list(
                       (SELECT count(*) FROM recipe_run_outputs o WHERE o.run_id = r.id AND o.status = 'succeeded') AS done,
                       (SELECT count(*) FROM recipe_run_outputs o WHERE o.run_id = r.id AND o.status = 'failed') AS failed,
                       EXISTS (SELECT FROM jsonb_path_query(r.plan, '$.steps[*].model') AS m
-                              WHERE m ->> 'provider' = 'managed' AND m ->> 'id' = ANY ($8)) AS stand_in
+                              WHERE m ->> 'provider' = 'managed' AND m ->> 'id' = ANY ($8)) AS stand_in,
+                      (SELECT left(v.definition ->> 'name', $10) FROM recipe_versions v
+                       WHERE v.recipe_id = r.recipe_id AND v.version = r.recipe_version) AS title,
+                      NULL AS model,
+                      ARRAY(SELECT 'asset:' || a.owner_uid || ':' || a.id
+                            FROM recipe_run_outputs o JOIN assets a ON a.owner_uid = o.asset_owner AND a.id = o.asset_id
+                            WHERE o.run_id = r.id AND (a.owner_uid = $1
+                               OR EXISTS (SELECT FROM canvas_shares s WHERE s.canvas_key = a.canvas_key AND s.account_uid = $1))
+                            ORDER BY o.position LIMIT $12) AS results
                FROM recipe_runs r
                WHERE r.account_uid = $1
                  AND ((SELECT $2::text) IS NULL OR $2 = 'recipe')
@@ -154,7 +191,8 @@ pub async fn list(
            )
            SELECT id AS "id!", kind AS "kind!", operation AS "operation!", status AS "status!", canvas_owner, canvas_id,
                   created_at AS "created_at!", updated_at AS "updated_at!", credit_cost AS "credit_cost!", total AS "total!",
-                  done AS "done!", failed AS "failed!", coalesce(stand_in, false) AS "stand_in!"
+                  done AS "done!", failed AS "failed!", coalesce(stand_in, false) AS "stand_in!",
+                  title, model, results AS "results!"
            FROM (SELECT * FROM of_jobs UNION ALL SELECT * FROM of_runs) AS listed
            ORDER BY created_at DESC, id DESC LIMIT $7"#,
         account.as_str(),
@@ -166,6 +204,9 @@ pub async fn list(
         limit,
         &stand_ins,
         tombstone.as_secs_f64(),
+        RUN_TITLE_MAX,
+        ACTIONS_APART,
+        RUN_RESULTS_MAX,
     )
     .fetch_all(conn)
     .await?;

@@ -1,5 +1,6 @@
 //! The present state of what event streams follow, for any number of followers in one statement.
 
+use domain::canvas::AccessRole;
 use domain::id::{AccountUid, CanvasHandle, CanvasId, JobId};
 use domain::job::{JobStatus, RunKind};
 use domain::recipe::run::RunId;
@@ -22,6 +23,8 @@ pub struct CanvasState {
     /// Number of the revision: it grows with each one.
     pub sequence: i64,
     pub revision: String,
+    /// Role of the account that follows it.
+    pub role: AccessRole,
 }
 
 /// Reads the state of each canvas, in the given order; `None` when its account has no role on it or it does not exist.
@@ -31,11 +34,12 @@ pub async fn canvases(conn: &mut PgConnection, followed: &[FollowedCanvas]) -> R
     let ids: Vec<&str> = followed.iter().map(|(canvas, _)| canvas.id.as_str()).collect();
     let accounts: Vec<&str> = followed.iter().map(|(_, account)| account.as_str()).collect();
     let rows = sqlx::query!(
-        r#"SELECT f.place AS "place!", c.key, c.sequence, c.revision
+        r#"SELECT f.place AS "place!", c.key, c.sequence, c.revision,
+                  CASE WHEN f.account_uid = c.owner_uid THEN 'owner' ELSE s.role END AS "role!"
            FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS f (owner_uid, id, account_uid, place)
            JOIN canvases c ON c.owner_uid = f.owner_uid AND c.id = f.id
-           WHERE f.account_uid = c.owner_uid OR EXISTS (
-               SELECT FROM canvas_shares s WHERE s.canvas_key = c.key AND s.account_uid = f.account_uid)"#,
+           LEFT JOIN canvas_shares s ON s.canvas_key = c.key AND s.account_uid = f.account_uid
+           WHERE f.account_uid = c.owner_uid OR s.role IS NOT NULL"#,
         &owners as &[&str],
         &ids as &[&str],
         &accounts as &[&str],
@@ -46,7 +50,8 @@ pub async fn canvases(conn: &mut PgConnection, followed: &[FollowedCanvas]) -> R
     for row in rows {
         let place = usize::try_from(row.place - 1).unwrap_or(usize::MAX);
         if let Some(state) = states.get_mut(place) {
-            *state = Some(CanvasState { key: row.key, sequence: row.sequence, revision: row.revision });
+            let role = known("canvas_shares.role", &row.role)?;
+            *state = Some(CanvasState { key: row.key, sequence: row.sequence, revision: row.revision, role });
         }
     }
     Ok(states)

@@ -73,6 +73,20 @@ named! {
     }
 }
 
+named! {
+    /// The order of a list of assets.
+    AssetSort {
+        /// Last stored first.
+        New = "new",
+        /// First stored first.
+        Old = "old",
+        /// By name, whatever its case.
+        Name = "name",
+        /// Largest file first.
+        Size = "size",
+    }
+}
+
 impl AssetKindFilter {
     /// The kinds that a list contains; without a filter: images and prompts.
     pub const fn kinds(filter: Option<Self>) -> &'static [AssetKind] {
@@ -262,6 +276,10 @@ pub struct Asset {
     pub kind: AssetKind,
     /// File name. User-authored.
     pub name: String,
+    /// Title of the newest node that shows it and that the caller can read. In reads and lists. User-authored.
+    pub title: Option<String>,
+    /// When it was stored.
+    pub created_at: Timestamp,
     /// Media type of the stored bytes.
     #[schema(value_type = AssetMediaType)]
     pub mime_type: String,
@@ -346,7 +364,7 @@ impl AssetRead {
     }
 }
 
-/// A page of assets, most recently updated first.
+/// A page of assets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AssetList {
     /// Assets, each with a new preview URL.
@@ -377,6 +395,8 @@ impl AssetRecord {
             handle: self.handle,
             kind: self.kind,
             name: self.name,
+            title: None,
+            created_at: self.created_at,
             mime_type: self.mime_type,
             width: self.width,
             height: self.height,

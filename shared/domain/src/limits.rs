@@ -4,6 +4,10 @@
 pub const PLAIN_ID_MAX: usize = 180;
 /// Title of a canvas or node, in characters.
 pub const TITLE_MAX: usize = 160;
+/// Title of a run in a list, in characters.
+pub const RUN_TITLE_MAX: i32 = 120;
+/// Results of a run in a list.
+pub const RUN_RESULTS_MAX: i64 = 4;
 /// Nodes and connections together that a read of changes returns in full.
 pub const CHANGES_GRAPH_MAX: usize = 1000;
 /// Shortest `idempotencyKey`, in characters.

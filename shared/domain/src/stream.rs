@@ -4,8 +4,19 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::account::Surface;
+use crate::canvas::AccessRole;
 use crate::id::CanvasHandle;
 use crate::job::{JobStatus, RunKind};
+
+/// Data of the event `role`: what the caller may do on a canvas.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RoleStreamEvent {
+    /// Handle of the canvas.
+    pub canvas: CanvasHandle,
+    /// Role of the caller's account.
+    pub access_role: AccessRole,
+}
 
 /// Data of the event `canvas`: a canvas and its present revision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]

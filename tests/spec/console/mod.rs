@@ -5,7 +5,7 @@ mod credit;
 mod delegation;
 mod deletion;
 mod deliveries;
-mod holder;
+pub(crate) mod holder;
 mod members;
 mod names;
 mod routes;

@@ -96,18 +96,18 @@ impl Recorder {
         *drawn = json!(format!("{beginning}…</svg>"));
     }
 
-    /// The first two events of a stream that goes on.
+    /// The first three events of a stream that goes on.
     async fn events(&mut self) {
         let stream = self.client.get("/events?canvas=harbor").streamed().await.bytes_stream();
         let (mut stream, mut read) = (std::pin::pin!(stream), String::new());
-        while read.matches("\n\n").count() < 2 {
+        while read.matches("\n\n").count() < 3 {
             let piece = stream.next().await.expect("the stream goes on").expect("reads");
             read.push_str(std::str::from_utf8(&piece).expect("UTF-8"));
         }
         let data = read.lines().filter_map(|line| line.strip_prefix("data:"));
         let data: Vec<Value> = data.map(|data| self.named(&serde_json::from_str(data).expect("JSON"))).collect();
-        let text =
-            ["canvas", "presence"].iter().zip(data).map(|(event, data)| format!("event: {event}\ndata: {data}\n\n"));
+        let events = ["role", "canvas", "presence"].iter().zip(data);
+        let text = events.map(|(event, data)| format!("event: {event}\ndata: {data}\n\n"));
         self.entry("followEvents")["responses"]["200"][ONLY] = json!({"text/event-stream": text.collect::<String>()});
         self.entry("followEvents")["parameters"] = json!({"canvas": ["harbor"], "runs": "mine"});
     }

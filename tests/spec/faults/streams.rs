@@ -41,6 +41,15 @@ async fn streams_go_on_without_redis() {
         followed.revision(text(&changed, "/canvas/revision")).await;
     }
     assert!(start.elapsed() < WITHOUT_REDIS, "{:?}", start.elapsed());
+    let guest = stack.user().await;
+    stack.share(&program, id, &guest.uid, "viewer").await;
+    let mut theirs = Followed::open(&guest.at(&stack, 1), &format!("canvas={}", text(&canvas, "/handle"))).await;
+    theirs.until("role", |data| data["accessRole"] == "viewer").await;
+    stack.share(&program, id, &guest.uid, "editor").await;
+    let start = Instant::now();
+    theirs.until("role", |data| data["accessRole"] == "editor").await;
+    assert!(start.elapsed() < WITHOUT_REDIS, "{:?}", start.elapsed());
+    drop(theirs);
     // A stream that is opened now begins with the present state, too, and a worker's change arrives.
     let mut late = Followed::open(&program.at(&stack, 1), &query).await;
     late.revision(text(&changed, "/canvas/revision")).await;

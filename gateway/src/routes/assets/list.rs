@@ -1,15 +1,17 @@
 //! `GET /assets` (docs/reference/assets.md#list-assets).
 
 use axum::extract::{OriginalUri, State};
-use db::assets::Wanted;
-use db::canvases::After;
-use domain::asset::{AssetKindFilter, AssetList};
-use domain::id::{CanvasRef, CanvasReference};
+use chrono::DateTime;
+use db::assets::{AssetAfter, Wanted, lineage};
+use domain::Timestamp;
+use domain::asset::{Asset, AssetKindFilter, AssetList, AssetRecord, AssetSort};
+use domain::id::{AssetHandle, CanvasRef, CanvasReference};
 use domain::limits::ASSET_PAGE_MAX;
 use domain::origin::AiGenerated;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use super::read::title_of;
 use crate::extract::caller::{Caller, ReadAsset};
 use crate::extract::names;
 use crate::extract::page::{ListScope, PagedAssets, page, page_request};
@@ -32,12 +34,39 @@ pub struct AssetFilter {
     kind: Option<AssetKindFilter>,
     /// Only assets with this `aiGenerated`: `yes`, `partly`, `no` or `unknown`.
     ai_generated: Option<AiGenerated>,
+    /// Only assets whose name, prompt and titles contain every word, whatever its case.
+    #[param(min_length = 1, max_length = 200)]
+    q: Option<String>,
+    /// Only assets that this model made: the provider's id, as in `made.model`.
+    #[param(min_length = 1, max_length = 200)]
+    model: Option<String>,
+    /// Only assets stored at this time or later.
+    #[param(value_type = Option<Timestamp>)]
+    since: Option<String>,
+    /// Only assets stored before this time.
+    #[param(value_type = Option<Timestamp>)]
+    until: Option<String>,
+    /// Only assets that a node with this tag shows.
+    #[param(min_length = 1, max_length = 80)]
+    tag: Option<String>,
+    /// Default: last changed first.
+    #[param(inline)]
+    sort: Option<AssetSort>,
+}
+
+/// A time in a query.
+fn time(query: &mut QueryReader<'_>, name: &str, text: Option<&str>) -> Option<Timestamp> {
+    let time = DateTime::parse_from_rfc3339(text?).ok();
+    if time.is_none() {
+        query.refuse(name, "must be a time such as 2026-01-15T09:30:00Z");
+    }
+    Some(time?.to_utc().into())
 }
 
 /// List assets of the account or of a canvas
 ///
-/// Returns one page of assets, newest update first: the account's own without `canvasId`, otherwise those stored
-/// in that canvas. Videos are listed with `kind` alone. Each asset has fresh URLs. Store the handle, never a URL.
+/// Returns one page of assets: the account's own without `canvasId`, otherwise those stored in that canvas. Videos are
+/// listed with `kind` alone. Each asset has fresh URLs. Store the handle, never a URL.
 #[utoipa::path(
     get, path = "/assets", operation_id = "listAssets", tag = "Assets",
     security(("bearer" = ["asset:read"])),
@@ -46,38 +75,51 @@ pub struct AssetFilter {
 )]
 pub async fn list(State(app): State<App>, caller: Caller<ReadAsset>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);
-    let AssetFilter { canvas_id, kind, ai_generated } = query.read().unwrap_or_default();
+    let AssetFilter { canvas_id, kind, ai_generated, q, model, since, until, tag, sort } =
+        query.read().unwrap_or_default();
     let OwnerQuery { owner_uid } = query.read().unwrap_or_default();
     let canvas = query.canvas(canvas_id, owner_uid);
     let mut connection = app.connection().await?;
     let canvas = names::resolve_some(&mut connection, canvas, &caller.account).await?;
-    let filter = canvas.as_ref().map(ToString::to_string).unwrap_or_default();
-    let parts = [&*filter, ai_generated.map_or("", AiGenerated::as_str), kind.map_or("", AssetKindFilter::as_str)];
-    let scope = ListScope::new("assets", &caller.account, &parts);
-    let request = page_request::<After, ASSET_PAGE_MAX>(&app, &mut query, &scope);
+    let wanted = Wanted {
+        canvas_key: None,
+        kinds: AssetKindFilter::kinds(kind),
+        ai_generated,
+        words: q.iter().flat_map(|q| q.split_whitespace()).collect(),
+        model: model.as_deref(),
+        since: time(&mut query, "since", since.as_deref()),
+        until: time(&mut query, "until", until.as_deref()),
+        tag: tag.as_deref(),
+        sort,
+    };
+    if q.is_some() && wanted.words.is_empty() {
+        query.refuse("q", "must contain a word");
+    }
+    let named = canvas.as_ref().map(ToString::to_string);
+    let [ai, kind, order] =
+        [ai_generated.map(AiGenerated::as_str), kind.map(AssetKindFilter::as_str), sort.map(AssetSort::as_str)];
+    let [named, q, model, since, until, tag] = [&named, &q, &model, &since, &until, &tag].map(Option::as_deref);
+    let filters = [named, ai, kind, order, q, model, since, until, tag].map(Option::unwrap_or_default);
+    let scope = ListScope::new("assets", &caller.account, &filters);
+    let request = page_request::<AssetAfter, ASSET_PAGE_MAX>(&app, &mut query, &scope);
     query.finish()?;
-    let (after, limit) = (request.after.as_ref(), i64::from(request.limit) + 1);
-    let wanted = Wanted { kinds: AssetKindFilter::kinds(kind), ai_generated };
-    let mut found = match &canvas {
-        None => db::assets::list_own(&mut connection, &caller.account, wanted, after, limit).await?,
+    let canvas_key = match &canvas {
+        None => None,
         Some(handle) => {
-            let (record, _) = db::canvases::find(&mut connection, &caller.account, handle)
-                .await?
-                .ok_or(Problem::NotFound("canvas"))?;
-            db::assets::list_canvas(&mut connection, record.key, wanted, after, limit).await?
+            let found = db::canvases::find(&mut connection, &caller.account, handle).await?;
+            Some(found.ok_or(Problem::NotFound("canvas"))?.0.key)
         }
     };
-    let page = page(&app, &scope, request.limit, &mut found, |asset| After {
-        updated_at: asset.updated_at,
-        handle: asset.handle.to_string(),
-    });
+    let (wanted, limit) = (Wanted { canvas_key, ..wanted }, i64::from(request.limit) + 1);
+    let mut found = db::assets::list(&mut connection, &caller.account, &wanted, request.after.as_ref(), limit).await?;
+    let page = page(&app, &scope, request.limit, &mut found, |asset| AssetAfter::new(asset, sort));
+    let handles: Vec<AssetHandle> = found.iter().map(|asset| asset.handle.clone()).collect();
+    let mut places = lineage::places(&mut connection, &caller.account, &handles, 1).await?;
     let now = service::clock::now();
-    let assets = found
-        .into_iter()
-        .map(|asset| {
-            let urls = app.previews.urls(&app.keys, &asset, now);
-            asset.document(&caller.account, urls)
-        })
-        .collect();
+    let document = |asset: AssetRecord| {
+        let (urls, places) = (app.previews.urls(&app.keys, &asset, now), places.remove(&asset.handle));
+        Asset { title: title_of(&places.unwrap_or_default()), ..asset.document(&caller.account, urls) }
+    };
+    let assets = found.into_iter().map(document).collect();
     Ok(reply::ok(&AssetList { assets, page }))
 }

@@ -2,10 +2,10 @@
 
 use axum::extract::{OriginalUri, State};
 use db::assets::lineage;
-use domain::asset::AssetRead;
+use domain::asset::{Asset, AssetRead};
 use domain::id::{AccountUid, AssetHandle, AssetRef};
 use domain::limits::PLACES_MAX;
-use domain::lineage::{AssetInclude, HiddenOrigins};
+use domain::lineage::{AssetInclude, AssetPlace, HiddenOrigins};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -56,13 +56,15 @@ pub async fn read(
     let (record, _) =
         db::assets::get_readable(&mut connection, account, &handle).await?.ok_or(Problem::NotFound("asset"))?;
     let urls = app.previews.urls(&app.keys, &record, service::clock::now());
-    let mut read = AssetRead::new(record.document(account, urls), None);
+    let with_places = matches!(include, Some(AssetInclude::UsedIn | AssetInclude::UsedInAndInputs));
+    let most = if with_places { PLACES_MAX + 1 } else { 1 };
+    let mut places = lineage::places(&mut connection, account, std::slice::from_ref(&handle), most).await?;
+    let mut places = places.remove(&handle).unwrap_or_default();
+    let asset = Asset { title: title_of(&places), ..record.document(account, urls) };
+    let mut read = AssetRead::new(asset, None);
     read.made = lineage::made(&mut connection, &handle).await?;
     let mut hidden = HiddenOrigins::default();
-    if matches!(include, Some(AssetInclude::UsedIn | AssetInclude::UsedInAndInputs)) {
-        let mut places =
-            lineage::places(&mut connection, account, std::slice::from_ref(&handle), PLACES_MAX + 1).await?;
-        let mut places = places.remove(&handle).unwrap_or_default();
+    if with_places {
         read.more = Some(places.len() as i64 > PLACES_MAX);
         places.truncate(PLACES_MAX as usize);
         read.used_in = Some(places);
@@ -75,6 +77,11 @@ pub async fn read(
     }
     read.hidden = include.map(|_| hidden);
     Ok(reply::ok(&read))
+}
+
+/// The title of an asset that these nodes show.
+pub fn title_of(places: &[AssetPlace]) -> Option<String> {
+    places.first().map(|place| place.title.clone()).filter(|title| !title.is_empty())
 }
 
 /// The asset that path and query name; 400 with all violations of both.

@@ -71,8 +71,8 @@ impl Subscriptions {
 /// Follow canvases and runs as server-sent events
 ///
 /// Streams the present state of each subscription, then each new state. Use one stream instead of many polls. The
-/// event `canvas` has the revision of a canvas, `presence` who follows it, `gone` means that it was deleted or is no
-/// longer shared, and `run` has the state of one of the caller's runs and jobs, those started later included.
+/// event `role` has the caller's role on a canvas, `canvas` its revision, `presence` who follows it, `gone` means that it
+/// was deleted or is no longer shared, and `run` has the state of one of the caller's runs and jobs, those started later included.
 /// `data` is JSON. A state that is followed by a newer one may be left out, and nothing is replayed: after a
 /// reconnection the present state comes first. A comment every 15 seconds keeps the connection open. The stream
 /// never outlives the credential and counts as one of its 64 open waits and streams. `runs=mine` also needs the

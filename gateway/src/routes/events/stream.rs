@@ -1,7 +1,8 @@
 //! The sending side of an event stream.
 //!
 //! **Guarantee.** The first events are the present state of each subscription. Afterwards a canvas never goes back to an earlier
-//! revision and a run never to an earlier state; each run's last state is sent. The credential is checked before each event.
+//! revision and a run never to an earlier state; the last role on a canvas and each run's last state are sent. The credential is
+//! checked before each event.
 //!
 //! **Mechanism.** The feeds are subscribed to before the first states are read, so no change is missed between the two. A reader
 //! that is too slow finds the newest state of each subscription, so what waits for it is at most one event.
@@ -17,7 +18,9 @@ use db::accounts::Credential;
 use db::streams::{CanvasState, RunState};
 use domain::id::{AccountUid, CanvasHandle};
 use domain::job::JobStatus;
-use domain::stream::{CanvasStreamEvent, GoneStreamEvent, Participant, PresenceStreamEvent, RunStreamEvent};
+use domain::stream::{
+    CanvasStreamEvent, GoneStreamEvent, Participant, PresenceStreamEvent, RoleStreamEvent, RunStreamEvent,
+};
 use futures_util::{Stream, StreamExt, stream};
 use serde::Serialize;
 use tokio::sync::mpsc::Sender;
@@ -188,8 +191,9 @@ impl EventSender<'_> {
         let lists = if handles.is_empty() { Vec::new() } else { self.app.live.presence().list(&handles).await };
         for (place, who) in lists.into_iter().enumerate() {
             let canvas = self.canvases[place].as_ref()?;
-            let event = CanvasStreamEvent { canvas: canvas.handle.clone(), revision: canvas.state.revision.clone() };
-            self.event("canvas", &event).await?;
+            let (handle, CanvasState { revision, role, .. }) = (canvas.handle.clone(), canvas.state.clone());
+            self.event("role", &RoleStreamEvent { canvas: handle.clone(), access_role: role }).await?;
+            self.event("canvas", &CanvasStreamEvent { canvas: handle, revision }).await?;
             self.participants(place, who).await?;
         }
         for run in &runs {
@@ -206,13 +210,20 @@ impl EventSender<'_> {
         let Some(canvas) = &mut self.canvases[place] else { return Some(true) };
         let handle = canvas.handle.clone();
         match state.filter(|state| state.key == canvas.state.key) {
-            Some(state) if state.sequence > canvas.state.sequence => {
-                let revision = state.revision.clone();
-                canvas.state = state;
-                self.event("canvas", &CanvasStreamEvent { canvas: handle, revision }).await?;
+            Some(CanvasState { sequence, revision, role, .. }) => {
+                let sent = &mut canvas.state;
+                let is_later = sequence > sent.sequence;
+                if is_later {
+                    (sent.sequence, sent.revision) = (sequence, revision.clone());
+                }
+                if std::mem::replace(&mut sent.role, role) != role {
+                    self.event("role", &RoleStreamEvent { canvas: handle.clone(), access_role: role }).await?;
+                }
+                if is_later {
+                    self.event("canvas", &CanvasStreamEvent { canvas: handle, revision }).await?;
+                }
                 Some(false)
             }
-            Some(_) => Some(false),
             None => {
                 self.canvases[place] = None;
                 self.event("gone", &GoneStreamEvent { canvas: handle }).await?;

@@ -1,7 +1,7 @@
 //! `GET /runs` (docs/reference/jobs.md#list-runs).
 
 use axum::extract::{OriginalUri, State};
-use db::runs::{After, Filter};
+use db::runs::{ACTIONS_APART, After, Filter};
 use domain::id::{CanvasRef, CanvasReference};
 use domain::job::{JobStatus, RunKind, RunList};
 use domain::limits::PAGE_MAX;
@@ -65,6 +65,10 @@ pub async fn list(State(app): State<App>, caller: Caller<ManageJobs>, OriginalUr
     let (limit, tombstone) = (i64::from(request.limit) + 1, app.config.retention_tombstone);
     let after = request.after.as_ref();
     let mut found = db::runs::list(&mut connection, &caller.account, filter, after, limit, tombstone).await?;
+    for (_, run) in found.iter_mut().filter(|(_, run)| run.kind == RunKind::Action) {
+        let titles = run.title.split(ACTIONS_APART).map(|slug| actions::find(slug).map_or(slug, |it| &it.title));
+        run.title = titles.collect::<Vec<_>>().join(ACTIONS_APART);
+    }
     let page = page(&app, &scope, request.limit, &mut found, |(position, _)| *position);
     let active: Vec<_> =
         found.iter().filter(|(_, run)| !run.status.is_terminal()).map(|(position, _)| position.id).collect();

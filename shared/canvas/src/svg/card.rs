@@ -5,7 +5,7 @@ use domain::id::NodeId;
 
 use super::Frame;
 use super::advance::Face;
-use super::look::{Look, ink_on, palette};
+use super::look::{INK, Look, NOTE, Palette, SECTION, ink_on};
 use super::media::{self, Area};
 use super::note;
 use super::text::{self, Align};
@@ -31,22 +31,22 @@ pub(super) fn takes_text(frame: Frame) -> bool {
 /// Fill of a frame.
 pub(super) fn fill(look: &Look<'_>) -> Rgb {
     match (look.kind, look.section) {
-        (_, true) => palette::GROUND.mix(look.color.unwrap_or(palette::SECTION), 0.07),
-        (NodeType::Image, _) => palette::MIST,
-        (NodeType::Video, _) => palette::NIGHT,
-        (NodeType::Sticky, _) => look.color.unwrap_or(palette::NOTE),
-        (NodeType::Text, _) => note::paper(look.color),
+        (_, true) => look.palette.ground.mix(look.color.unwrap_or(SECTION), 0.07),
+        (NodeType::Image, _) => look.palette.mist,
+        (NodeType::Video, _) => look.palette.night,
+        (NodeType::Sticky, _) => look.color.unwrap_or(NOTE),
+        (NodeType::Text, _) => note::paper(look),
     }
 }
 
 /// Stroke of a frame.
 pub(super) fn edge(look: &Look<'_>) -> Rgb {
     match (look.kind, look.section) {
-        (_, true) => palette::GROUND.mix(look.color.unwrap_or(palette::SECTION), 0.4),
-        (NodeType::Sticky, _) => fill(look).mix(palette::INK, 0.12),
-        (NodeType::Image, _) => look.color.unwrap_or(palette::LINE),
-        (NodeType::Video, _) => look.color.unwrap_or(palette::NIGHT),
-        (NodeType::Text, _) => palette::LINE,
+        (_, true) => look.palette.ground.mix(look.color.unwrap_or(SECTION), 0.4),
+        (NodeType::Sticky, _) => fill(look).mix(INK, 0.12),
+        (NodeType::Image, _) => look.color.unwrap_or(look.palette.line),
+        (NodeType::Video, _) => look.color.unwrap_or(look.palette.night_edge),
+        (NodeType::Text, _) => look.palette.line,
     }
 }
 
@@ -120,7 +120,7 @@ pub(super) fn full(out: &mut String, id: &str, look: &Look<'_>, frame: Frame, by
 
 /// Returns `true` if a part of the text of a node is missing on its card, or of a Section its title or text.
 pub(crate) fn cuts_text(node: &Node) -> bool {
-    let (look, frame) = (Look::from_node(node), Frame::from_node(node));
+    let (look, frame) = (Look::unpainted(node), Frame::from_node(node));
     match (look.kind, look.section) {
         (_, true) => note::section(&mut String::new(), &look, frame, usize::MAX),
         (NodeType::Text | NodeType::Sticky, _) => note::cuts(&look, frame),
@@ -131,33 +131,35 @@ pub(crate) fn cuts_text(node: &Node) -> bool {
 /// The height at which a text node or sticky note shows all its text, in its own font size or this one; `None` if it is more than
 /// `most`.
 pub(crate) fn text_height(node: &Node, font_size: Option<f64>, most: f64) -> Option<f64> {
-    note::height(&Look::from_node(node), node.width, font_size, most)
+    note::height(&Look::unpainted(node), node.width, font_size, most)
 }
 
 /// The width at which a Section shows its whole title.
 pub(crate) fn title_width(section: &Node) -> f64 {
-    note::title_width(&Look::from_node(section), section.height)
+    note::title_width(&Look::unpainted(section), section.height)
 }
 
 /// The strip of a Section that its title covers; `None` if it shows none.
 pub(crate) fn title_strip(section: &Node) -> Option<placement::Frame> {
-    let Frame { x, y, width, height } = note::title_strip(&Look::from_node(section), Frame::from_node(section))?;
+    let Frame { x, y, width, height } = note::title_strip(&Look::unpainted(section), Frame::from_node(section))?;
     Some(placement::Frame::new(Position { x, y }, width, height))
 }
 
 /// Returns `true` if the card of a node that shows an image of this ratio, width over height, cuts off a visible part of it.
 pub(crate) fn crops_image(node: &Node, ratio: f64) -> bool {
-    node.kind == NodeType::Image && media::crops(&Look::from_node(node), Frame::from_node(node), ratio)
+    node.kind == NodeType::Image && media::crops(&Look::unpainted(node), Frame::from_node(node), ratio)
 }
 
 /// Shadow under a card.
-pub(super) fn shade(out: &mut String, frame: Frame) {
+pub(super) fn shade(out: &mut String, look: &Look<'_>, frame: Frame) {
     put!(
         out,
-        "<rect y=\"3\" width=\"{}\" height=\"{}\" rx=\"{}\" fill=\"#1f242b\" fill-opacity=\".06\"/>",
+        "<rect y=\"3\" width=\"{}\" height=\"{}\" rx=\"{}\" fill=\"{}\" fill-opacity=\"{}\"/>",
         Num(frame.width),
         Num(frame.height),
-        Num(radius(frame))
+        Num(radius(frame)),
+        look.palette.shadow,
+        Num(look.palette.shadow_opacity)
     );
 }
 
@@ -181,10 +183,10 @@ pub(super) fn sheet(out: &mut String, frame: Frame, fill: Option<Rgb>, edge: Rgb
 }
 
 /// The drawing of an empty canvas.
-pub(super) fn nothing(out: &mut String, width: f64, height: f64) {
+pub(super) fn nothing(out: &mut String, palette: &Palette, width: f64, height: f64) {
     let frame = Frame { x: 0.0, y: 0.0, width, height };
-    sheet(out, frame, None, palette::LINE, true);
-    put!(out, "<g font-size=\"{}\" fill=\"{}\">", Num(EMPTY_FACE.size), palette::MUTED);
+    sheet(out, frame, None, palette.line, true);
+    put!(out, "<g font-size=\"{}\" fill=\"{}\">", Num(EMPTY_FACE.size), palette.muted);
     if let Some(line) = text::single("This canvas is empty", EMPTY_FACE, width) {
         text::draw(out, &line, Align::Center, 0.0, width, height / 2.0 + 5.0);
     }

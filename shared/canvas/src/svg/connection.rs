@@ -9,10 +9,10 @@ use domain::graph::{Connection, Purpose};
 
 use super::advance::Face;
 use super::curve::Point;
-use super::look::palette;
+use super::look::{Palette, legible};
 use super::route::{Path, length};
 use super::text;
-use super::xml::{Num, Rgb, put};
+use super::xml::{Num, put};
 use super::{Frame, MARGIN};
 
 /// Most labels of a document. More would not be legible.
@@ -25,22 +25,14 @@ const RADIUS: f64 = 20.0;
 /// Length of an arrowhead.
 const ARROWHEAD: f64 = 9.0;
 
-/// Style of the connections of a purpose.
-struct Stroke {
-    color: Rgb,
-    /// `stroke-dasharray`, or empty.
-    dash: &'static str,
-}
-
-fn stroke(purpose: Purpose) -> Stroke {
-    let (color, dash) = match purpose {
-        Purpose::Flow => (Rgb(0x8a, 0x94, 0xa1), ""),
-        Purpose::Reference => (Rgb(0x7a, 0x4f, 0xe0), "7 5"),
-        Purpose::List => (Rgb(0x0b, 0x96, 0x6b), "1 6"),
-        Purpose::FirstFrame => (Rgb(0x1f, 0x7a, 0xe0), ""),
-        Purpose::LastFrame => (Rgb(0xe0, 0x66, 0x1a), "12 4"),
-    };
-    Stroke { color, dash }
+/// `stroke-dasharray` of the connections of a purpose, or empty.
+fn dash(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Flow | Purpose::FirstFrame => "",
+        Purpose::Reference => "7 5",
+        Purpose::List => "1 6",
+        Purpose::LastFrame => "12 4",
+    }
 }
 
 /// Label of a connection: what its color does not already say.
@@ -54,9 +46,9 @@ fn label(connection: &Connection) -> Option<&'static str> {
 }
 
 /// Appends the arrowheads of each purpose.
-pub(super) fn markers(out: &mut String) {
+pub(super) fn markers(out: &mut String, palette: &Palette) {
     for purpose in Purpose::ALL {
-        let color = stroke(*purpose).color;
+        let color = palette.purpose(*purpose);
         put!(
             out,
             "<marker id=\"arrow-{purpose}\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerWidth=\"10\" \
@@ -68,14 +60,15 @@ pub(super) fn markers(out: &mut String) {
 
 /// Connections to be drawn.
 pub(super) struct Curves {
+    palette: &'static Palette,
     by_purpose: Vec<String>,
     labels: String,
     label_count: usize,
 }
 
 impl Curves {
-    pub(super) fn new() -> Self {
-        Self { by_purpose: vec![String::new(); Purpose::ALL.len()], labels: String::new(), label_count: 0 }
+    pub(super) fn new(palette: &'static Palette) -> Self {
+        Self { palette, by_purpose: vec![String::new(); Purpose::ALL.len()], labels: String::new(), label_count: 0 }
     }
 
     /// Adds a connection with its path, drawn relative to `origin`.
@@ -111,11 +104,11 @@ impl Curves {
         put!(
             &mut self.labels,
             "<g fill=\"{}\"><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"18\" rx=\"9\" fill=\"{}\"/>",
-            stroke(purpose).color,
+            legible(self.palette.purpose(purpose), self.palette.ground),
             Num(x - width / 2.0),
             Num(y - 9.0),
             Num(width),
-            palette::GROUND
+            self.palette.ground
         );
         text::draw(&mut self.labels, &line, text::Align::Center, x, x, y + 4.0);
         self.labels.push_str("</g>");
@@ -128,7 +121,7 @@ impl Curves {
             if paths.is_empty() {
                 continue;
             }
-            let Stroke { color, dash } = stroke(*purpose);
+            let (color, dash) = (self.palette.purpose(*purpose), dash(*purpose));
             put!(&mut out, "<g fill=\"none\" stroke=\"{color}\" stroke-width=\"2\" stroke-linecap=\"round\"");
             if !dash.is_empty() {
                 put!(&mut out, " stroke-dasharray=\"{dash}\"");

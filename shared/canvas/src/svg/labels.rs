@@ -6,7 +6,7 @@ use domain::graph::Node;
 use domain::id::NodeId;
 
 use super::advance::Face;
-use super::look::palette;
+use super::look::{INK, WHITE};
 use super::text::{self, Align};
 use super::xml::{Num, put};
 use super::{Frame, MARGIN};
@@ -70,7 +70,7 @@ impl<'a> Labels<'a> {
     /// number of pixels of a canvas unit.
     pub(super) fn draw(&self, out: &mut String, most: usize, origin: Frame, scale: f64) {
         // White on black with a white edge is legible on any image.
-        put!(out, "<g font-weight=\"bold\" fill=\"{}\">", palette::PAPER);
+        put!(out, "<g font-weight=\"bold\" fill=\"{WHITE}\">");
         for (number, node) in &self.nodes {
             if out.len() + LABEL_BYTES > most {
                 break;
@@ -94,8 +94,8 @@ impl<'a> Labels<'a> {
                 Num(width),
                 Num(height),
                 Num(height / 4.0),
-                palette::INK,
-                palette::PAPER,
+                INK,
+                WHITE,
                 Num(size / 7.0)
             );
             text::draw(out, &line, Align::Center, x, x + width, y + 0.5 * height + 0.36 * size);

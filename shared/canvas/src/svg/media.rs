@@ -6,7 +6,7 @@ use super::Frame;
 use super::advance::Face;
 use super::card::{TEXT_SIDE_MIN, edge, radius, shade, sheet};
 use super::icon::Icon;
-use super::look::{Look, Status, palette};
+use super::look::{Look, Palette, WHITE};
 use super::text::{self, Align, Limits};
 use super::xml::{Num, Rgb, put};
 use crate::geometry::{Fit, has_caption, image_height};
@@ -51,14 +51,14 @@ impl Area {
 }
 
 /// The markup before and after the data of a node's image in slot number `index`.
-pub(super) fn framed(area: Area, node: &Node, index: usize, ratio: f64) -> (String, String) {
+pub(super) fn framed(area: Area, node: &Node, palette: &Palette, index: usize, ratio: f64) -> (String, String) {
     let Area { width, height, .. } = area;
     let (fit, ground) = match Fit::new(&node.title, (node.width, node.height), ratio) {
         // As players do.
-        _ if node.kind == NodeType::Video => ("xMidYMid meet", palette::NIGHT),
-        Fit::Stretched => ("none", palette::MIST),
-        Fit::Cropped => ("xMidYMid slice", palette::MIST),
-        Fit::Contained => ("xMidYMid meet", palette::MIST),
+        _ if node.kind == NodeType::Video => ("xMidYMid meet", palette.night),
+        Fit::Stretched => ("none", palette.mist),
+        Fit::Cropped => ("xMidYMid slice", palette.mist),
+        Fit::Contained => ("xMidYMid meet", palette.mist),
     };
     let (width, height) = (Num(width), Num(height));
     let mut before = String::new();
@@ -79,9 +79,9 @@ pub(super) fn crops(look: &Look<'_>, frame: Frame, ratio: f64) -> bool {
 }
 
 /// Draws a placeholder where an image is missing.
-pub(super) fn absent(out: &mut String, area: Area, label: &str) {
-    put!(out, "<path d=\"{}\" fill=\"{}\"/>", area.outline(), palette::MIST);
-    stand_in(out, area, Icon::Image, label, "", palette::MUTED);
+pub(super) fn absent(out: &mut String, palette: &Palette, area: Area, label: &str) {
+    put!(out, "<path d=\"{}\" fill=\"{}\"/>", area.outline(), palette.mist);
+    stand_in(out, palette, area, Icon::Image, (label, palette.muted), "");
 }
 
 /// The part above the caption, and whether there is a caption.
@@ -95,40 +95,40 @@ pub(super) fn image(out: &mut String, look: &Look<'_>, frame: Frame) -> Option<(
     let (area, caption) = split(look, frame);
     if !look.shows_asset {
         empty(out, look, frame, area);
-        caption_line(out, look, frame, caption, palette::INK);
+        caption_line(out, look, frame, caption, look.palette.ink);
         return None;
     }
-    shade(out, frame);
-    sheet(out, frame, Some(palette::PAPER), palette::LINE, false);
+    shade(out, look, frame);
+    sheet(out, frame, Some(look.palette.paper), look.palette.line, false);
     let slot = out.len();
     sheet(out, frame, None, edge(look), false);
-    pill(out, look.status, area);
-    caption_line(out, look, frame, caption, palette::INK);
+    pill(out, look, area);
+    caption_line(out, look, frame, caption, look.palette.ink);
     Some((slot, area))
 }
 
 /// A slot that waits for its image, or whose image was not made.
 fn empty(out: &mut String, look: &Look<'_>, frame: Frame, area: Area) {
+    let palette = look.palette;
     let (icon, label, strong, soft) = match look.status {
         Some(status) => {
-            let (strong, soft) = status.colors();
+            let (strong, soft) = palette.stage(status.stage);
             (Icon::Stage(status.stage), status.label, strong, soft)
         }
         None => (
             Icon::Image,
             if look.is_placeholder { "Placeholder" } else { "Empty slot" },
-            palette::MUTED,
-            palette::GROUND.mix(palette::PAPER, 0.5),
+            palette.muted,
+            palette.ground.mix(palette.paper, 0.5),
         ),
     };
-    let edge =
-        look.color.unwrap_or(if look.status.is_some() { strong.mix(palette::PAPER, 0.45) } else { palette::GREY });
+    let edge = look.color.unwrap_or(if look.status.is_some() { strong.mix(palette.paper, 0.45) } else { palette.grey });
     sheet(out, frame, Some(soft), edge, true);
-    stand_in(out, area, icon, label, look.prompt, strong);
+    stand_in(out, palette, area, icon, (label, strong), look.prompt);
 }
 
 /// An icon with a label and a hint below, centered in an area; as much of it as fits.
-fn stand_in(out: &mut String, area: Area, icon: Icon, label: &str, hint: &str, color: Rgb) {
+fn stand_in(out: &mut String, palette: &Palette, area: Area, icon: Icon, (label, color): (&str, Rgb), hint: &str) {
     let Area { width, height, .. } = area;
     let pad = (width * 0.08).min(20.0);
     // In full or not at all: the icon alone is clearer than the beginning of a word.
@@ -150,7 +150,7 @@ fn stand_in(out: &mut String, area: Area, icon: Icon, label: &str, hint: &str, c
     text::draw(out, &label, Align::Center, pad, width - pad, y + if signed { 21.0 } else { 16.0 });
     out.push_str("</g>");
     if !hint.is_empty() {
-        put!(out, "<g font-size=\"{}\" fill=\"{}\">", Num(HINT_FACE.size), palette::MUTED);
+        put!(out, "<g font-size=\"{}\" fill=\"{}\">", Num(HINT_FACE.size), palette.muted);
         for (line, number) in hint.iter().zip(1_u8..) {
             text::draw(out, line, Align::Center, pad, width - pad, y + 24.0 + HINT_LINE * f64::from(number));
         }
@@ -159,13 +159,13 @@ fn stand_in(out: &mut String, area: Area, icon: Icon, label: &str, hint: &str, c
 }
 
 /// Status of the work on a node that already shows something.
-fn pill(out: &mut String, status: Option<Status>, area: Area) {
-    let Some(status) = status.filter(|_| area.height >= 48.0) else { return };
+fn pill(out: &mut String, look: &Look<'_>, area: Area) {
+    let Some(status) = look.status.filter(|_| area.height >= 48.0) else { return };
     let Some(line) = text::single(status.label, PILL_FACE, area.width - 52.0).filter(|line| line.text == status.label)
     else {
         return;
     };
-    let (strong, soft) = status.colors();
+    let (strong, soft) = look.palette.stage(status.stage);
     put!(
         out,
         "<g transform=\"translate(10 10)\" font-size=\"{}\" font-weight=\"bold\" fill=\"{strong}\">\
@@ -202,8 +202,8 @@ pub(super) fn video(out: &mut String, look: &Look<'_>, frame: Frame) -> Option<(
     }
     let (area, caption) = split(look, frame);
     let Area { width, height, .. } = area;
-    shade(out, frame);
-    sheet(out, frame, Some(palette::NIGHT), edge(look), false);
+    shade(out, look, frame);
+    sheet(out, frame, Some(look.palette.night), edge(look), false);
     let slot = look.shows_asset.then_some((out.len(), area));
     let mark = (width.min(height) / 7.0).min(30.0);
     put!(
@@ -218,9 +218,9 @@ pub(super) fn video(out: &mut String, look: &Look<'_>, frame: Frame) -> Option<(
         Num(0.5 * mark),
         Num(-0.3 * mark),
         Num(0.45 * mark),
-        palette::NIGHT
+        look.palette.night
     );
-    let soft = palette::NIGHT.mix(palette::PAPER, 0.62);
+    let soft = look.palette.night.mix(WHITE, 0.62);
     let pad = (width * 0.08).min(24.0);
     // As many lines as fit between the mark and the corner with the duration.
     let lines = ((height / 2.0 - mark - 40.0) / HINT_LINE).clamp(0.0, 2.0) as usize;
@@ -247,16 +247,16 @@ pub(super) fn video(out: &mut String, look: &Look<'_>, frame: Frame) -> Option<(
             put!(
                 out,
                 "<rect x=\"{left}\" y=\"{top}\" width=\"{box_width}\" height=\"20\" rx=\"4\" fill=\"{}\" fill-opacity=\".8\"/>",
-                palette::NIGHT
+                look.palette.night
             );
         }
         text::draw(out, &line, Align::Right, 12.0, width - 12.0, height - 12.0);
     }
     out.push_str("</g>");
-    pill(out, look.status, area);
+    pill(out, look, area);
     if caption {
         put!(out, "<path d=\"M0 {}H{}\" stroke=\"#fff\" stroke-opacity=\".12\"/>", Num(height), Num(width));
     }
-    caption_line(out, look, frame, caption, palette::PAPER);
+    caption_line(out, look, frame, caption, WHITE);
     slot
 }

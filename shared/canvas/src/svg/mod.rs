@@ -30,6 +30,7 @@ mod xml;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use domain::canvas::Theme;
 use domain::graph::{Connection, Node, NodeType};
 use domain::id::NodeId;
 use domain::limits::RENDER_SIDE_MAX;
@@ -37,7 +38,7 @@ use domain::limits::RENDER_SIDE_MAX;
 pub(crate) use card::{crops_image, cuts_text, text_height, title_strip, title_width};
 use connection::Curves;
 pub use labels::{LABELS_BYTES_MAX, Labels};
-use look::{Look, palette};
+use look::{Look, Palette};
 pub(crate) use route::Router;
 use xml::{Num, put};
 
@@ -128,17 +129,26 @@ pub const fn embedded_len(bytes: usize) -> usize {
 }
 
 /// How a canvas is drawn.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub struct Style<'a> {
+    /// Colors.
+    pub theme: Theme,
     /// Width of the PNG that is made of the document, in pixels. It is narrower if it would be too high.
     pub width: Option<u32>,
     /// Numbers on the nodes.
     pub labels: Option<&'a Labels<'a>>,
 }
 
+impl Default for Style<'_> {
+    fn default() -> Self {
+        Self { theme: Theme::Light, width: None, labels: None }
+    }
+}
+
 /// A drawn canvas without its images.
 pub struct Drawing<'a> {
     text: String,
+    palette: &'static Palette,
     slots: Vec<Slot<'a>>,
 }
 
@@ -156,12 +166,13 @@ impl<'a> Drawing<'a> {
     pub fn new(title: &str, nodes: &'a [Node], connections: &[Connection], style: Style<'_>) -> Self {
         let bounds = nodes.iter().map(Frame::from_node).reduce(Frame::with);
         let origin = bounds.unwrap_or(EMPTY);
-        let drawing = Self { text: head(title, origin, style.width), slots: Vec::new() };
+        let palette = Palette::new(style.theme);
+        let drawing = Self { text: head(title, origin, palette, style.width), palette, slots: Vec::new() };
         let mut canvas = Sheet { drawing, origin, left: nodes.len(), labels: style.labels };
         let mut ordered: Vec<&Node> = nodes.iter().collect();
         ordered.sort_by(|a, b| look::depth(a).total_cmp(&look::depth(b)));
         let (sections, cards): (Vec<&Node>, Vec<&Node>) = ordered.into_iter().partition(|node| node.is_section());
-        let connections = curves(nodes, connections, origin);
+        let connections = curves(nodes, connections, palette, origin);
         let begin = canvas.drawing.text.len();
         for node in sections {
             canvas.node(node, begin);
@@ -171,7 +182,7 @@ impl<'a> Drawing<'a> {
             canvas.node(node, begin + connections.len());
         }
         if bounds.is_none() {
-            card::nothing(&mut canvas.drawing.text, EMPTY.width, EMPTY.height);
+            card::nothing(&mut canvas.drawing.text, palette, EMPTY.width, EMPTY.height);
         }
         if let Some(labels) = style.labels {
             let most = (DOCUMENT_BYTES_MAX - ENVELOPE_BYTES).saturating_sub(canvas.drawing.slots.len() * SLOT_BYTES);
@@ -212,7 +223,7 @@ impl<'a> Drawing<'a> {
             match image(&slot.node.id) {
                 EmbeddedImage::Ready { media_type, bytes, ratio } if embedded_len(bytes.len()) <= room => {
                     room -= embedded_len(bytes.len());
-                    let (before, after) = media::framed(slot.area, slot.node, index, ratio);
+                    let (before, after) = media::framed(slot.area, slot.node, self.palette, index, ratio);
                     put!(&mut out, "{before}data:");
                     xml::escape(&mut out, media_type);
                     out.push_str(";base64,");
@@ -222,10 +233,10 @@ impl<'a> Drawing<'a> {
                 // The card of a video is whole without its poster.
                 _ if slot.node.kind == NodeType::Video => {}
                 EmbeddedImage::Ready { .. } | EmbeddedImage::LeftOut => {
-                    media::absent(&mut out, slot.area, "Image not shown")
+                    media::absent(&mut out, self.palette, slot.area, "Image not shown")
                 }
-                EmbeddedImage::Pending => media::absent(&mut out, slot.area, "Preview not ready"),
-                EmbeddedImage::Unreadable => media::absent(&mut out, slot.area, "Image cannot be read"),
+                EmbeddedImage::Pending => media::absent(&mut out, self.palette, slot.area, "Preview not ready"),
+                EmbeddedImage::Unreadable => media::absent(&mut out, self.palette, slot.area, "Image cannot be read"),
             }
         }
         out.push_str(&self.text[done..]);
@@ -246,13 +257,13 @@ impl<'a> Sheet<'a, '_> {
     /// Draws a Section or node in as much detail as its share of bytes allows. `begin` is the position at which the
     /// Sections and nodes would begin if they were contiguous.
     fn node(&mut self, node: &'a Node, begin: usize) {
-        let Drawing { text, slots } = &mut self.drawing;
+        let Drawing { text, palette, slots } = &mut self.drawing;
         let spent = text.len() - begin + slots.len() * SLOT_BYTES;
         let share = NODES_BYTES.saturating_sub(spent) / self.left.max(1);
         self.left = self.left.saturating_sub(1);
         let start = text.len();
         let frame = Frame::from_node(node).relative_to(self.origin);
-        let look = Look::from_node(node);
+        let look = Look::from_node(node, palette);
         let label = self.labels.and_then(|labels| labels.number(&node.id));
         if share >= FULL_BYTES_MIN {
             let slot = card::full(text, &card::id(&node.id, label), &look, frame, share);
@@ -298,7 +309,7 @@ fn scale(origin: Frame, wanted: Option<u32>) -> f64 {
 }
 
 /// Everything before the first Section.
-fn head(title: &str, origin: Frame, wanted: Option<u32>) -> String {
+fn head(title: &str, origin: Frame, palette: &Palette, wanted: Option<u32>) -> String {
     let (width, height) = extent(origin);
     let scale = match wanted {
         Some(_) => scale(origin, wanted) / PIXELS_PER_UNIT,
@@ -317,12 +328,12 @@ fn head(title: &str, origin: Frame, wanted: Option<u32>) -> String {
     );
     xml::escape(&mut out, title);
     out.push_str("</title><defs>");
-    connection::markers(&mut out);
+    connection::markers(&mut out, palette);
     put!(
         &mut out,
         "</defs><rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"{}\"/>\
          <g transform=\"translate({} {})\">",
-        palette::GROUND,
+        palette.ground,
         origin.x,
         origin.y
     );
@@ -330,9 +341,9 @@ fn head(title: &str, origin: Frame, wanted: Option<u32>) -> String {
 }
 
 /// All connections whose nodes exist.
-fn curves(nodes: &[Node], connections: &[Connection], origin: Frame) -> String {
+fn curves(nodes: &[Node], connections: &[Connection], palette: &'static Palette, origin: Frame) -> String {
     let router = Router::new(nodes.iter());
-    let mut curves = Curves::new();
+    let mut curves = Curves::new(palette);
     for connection in connections {
         if let Some(route) = router.route(connection) {
             curves.add(connection, &route.path, origin);

@@ -6,7 +6,7 @@ use super::Frame;
 use super::advance::Face;
 use super::card::{TEXT_SIDE_MIN, edge, fill, radius, shade, sheet, takes_text};
 use super::icon::Icon;
-use super::look::{Look, ink_on, palette};
+use super::look::{Look, Palette, SECTION, ink_on, legible};
 use super::text::{self, Limits, Wrapped};
 use super::xml::{Num, Rgb, put};
 use crate::geometry::SectionTitle;
@@ -24,14 +24,15 @@ const PAGES_MAX: usize = 8;
 const LEADING: f64 = 1.42;
 /// Bytes of everything except the text.
 const CARD_BYTES: usize = 900;
-/// Least contrast of text on white (WCAG 2.2, large text). Text of a color below it gets a dark card.
+/// Least contrast of the color of a text with paper (WCAG 2.2, large text). Below it, the card is dark in the light theme and white in the
+/// dark one; above it, the color is made legible.
 const CONTRAST_MIN: f64 = 3.0;
 
 /// Background of a text node on which text of its color is legible.
-pub(super) fn paper(color: Option<Rgb>) -> Rgb {
-    match color {
-        Some(color) if color.contrast(palette::PAPER) < CONTRAST_MIN => palette::NIGHT,
-        _ => palette::PAPER,
+pub(super) fn paper(look: &Look<'_>) -> Rgb {
+    match look.color {
+        Some(color) if color.contrast(look.palette.paper) < CONTRAST_MIN => look.palette.contrary,
+        _ => look.palette.paper,
     }
 }
 
@@ -55,17 +56,17 @@ impl Block {
 /// A text node or sticky note.
 pub(super) fn note(out: &mut String, look: &Look<'_>, frame: Frame, bytes: usize) {
     let ground = fill(look);
-    shade(out, frame);
+    shade(out, look, frame);
     sheet(out, frame, Some(ground), edge(look), false);
     if !takes_text(frame) {
         return;
     }
     let sticky = look.kind == NodeType::Sticky;
     let ink = match look.color.filter(|_| !sticky) {
-        Some(color) => color,
+        Some(color) => legible(color, ground),
         None => ink_on(ground),
     };
-    let soft = ink_on(ground).mix(ground, if sticky { 0.3 } else { 0.38 });
+    let soft = legible(ink_on(ground).mix(ground, if sticky { 0.3 } else { 0.38 }), ground);
     let Page { pad, title, block } = Page::new(look, frame);
     put!(out, "<svg width=\"{}\" height=\"{}\">", Num(frame.width), Num(frame.height));
     if let Some(line) = title {
@@ -78,7 +79,7 @@ pub(super) fn note(out: &mut String, look: &Look<'_>, frame: Frame, bytes: usize
     }
     out.push_str("</svg>");
     if let Some(status) = look.status {
-        let color = ink_on(ground).mix(status.colors().0, 0.8);
+        let color = ink_on(ground).mix(Palette::on(ground).stage(status.stage).0, 0.8);
         Icon::Stage(status.stage).draw(out, frame.width - pad - 10.0, frame.height - pad - 10.0, color);
     }
 }
@@ -235,7 +236,7 @@ pub(super) fn section(out: &mut String, look: &Look<'_>, frame: Frame, bytes: us
     }
     let SectionTitle { font_size: size, pad, baseline } = SectionTitle::new(look.font_size, frame.height);
     let (left, right) = (pad, frame.width - pad);
-    let ink = look.color.unwrap_or(palette::SECTION).mix(palette::INK, 0.55);
+    let ink = legible(look.color.unwrap_or(SECTION).mix(look.palette.ink, 0.55), fill(look));
     put!(out, "<svg width=\"{}\" height=\"{}\" fill=\"{ink}\">", Num(frame.width), Num(frame.height));
     let mut y = baseline;
     if let Some(line) = text::single(look.title, Face::bold(size), right - left) {
@@ -251,7 +252,8 @@ pub(super) fn section(out: &mut String, look: &Look<'_>, frame: Frame, bytes: us
     let has_room = y + small * LEADING * 2.0 < frame.height;
     let is_cut = cut || !lines.is_empty() && !has_room || !text::fits(look.title, Face::bold(size), right - left);
     if !lines.is_empty() && has_room {
-        put!(out, "<g font-size=\"{}\" fill-opacity=\".8\">", Num(small));
+        let soft = legible(ink.mix(fill(look), 0.2), fill(look));
+        put!(out, "<g font-size=\"{}\" fill=\"{soft}\">", Num(small));
         for line in &lines {
             text::draw(out, line, look.align, left, right, y);
             y += LEADING * small;

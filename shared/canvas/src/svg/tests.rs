@@ -1,3 +1,4 @@
+use domain::canvas::Theme;
 use domain::graph::{NodeType, Position, Purpose, Role};
 use domain::limits::{CANVAS_CONNECTIONS_MAX, CANVAS_NODES_MAX, COORDINATE_MAX, NODE_SIDE_MAX};
 use domain::refs::NodeRef;
@@ -188,6 +189,63 @@ fn an_image_above_a_caption_fills_its_area_unless_that_would_cut_much_of_it() {
     assert_eq!(fit("a", 3.0).as_deref(), Some("xMidYMid meet"));
     assert_eq!(fit("a", 400.0 / 271.5).as_deref(), Some("none"), "its size is rounded");
     assert_eq!(fit("", 1.4).as_deref(), Some("xMidYMid meet"));
+}
+
+fn draw_in(theme: Theme, nodes: &[Node]) -> String {
+    Drawing::new("", nodes, &[], Style { theme, ..Style::default() }).finish(|_| EmbeddedImage::Pending)
+}
+
+/// The color of each text, and of the last card or frame before it.
+fn texts_on_grounds(document: &str) -> Vec<(xml::Rgb, xml::Rgb)> {
+    let parsed = Document::parse(document).expect("well-formed");
+    let color = |node: roxmltree::Node<'_, '_>| node.attribute("fill").and_then(xml::Rgb::parse);
+    let mut ground = None;
+    let mut found = Vec::new();
+    for node in parsed.descendants() {
+        match node.tag_name().name() {
+            "rect" | "path" if node.attribute("fill-opacity").is_none() => ground = color(node).or(ground),
+            "text" => found.extend(node.ancestors().find_map(color).zip(ground)),
+            _ => {}
+        }
+    }
+    found
+}
+
+#[test]
+fn ground_cards_notes_sections_and_images_differ_in_each_theme() {
+    for theme in Theme::ALL {
+        let fill = |node: Option<Node>| {
+            let document = draw_in(*theme, &Vec::from_iter(node));
+            let parsed = Document::parse(&document).expect("well-formed");
+            let fills =
+                parsed.descendants().filter(|it| it.has_tag_name("rect") && it.attribute("fill-opacity").is_none());
+            fills.filter_map(|it| it.attribute("fill").and_then(xml::Rgb::parse)).next_back().expect("a fill")
+        };
+        let ground = fill(None);
+        let nodes = [text("t"), sticky("n"), section("s"), image("i"), video("v")];
+        let mut fills: Vec<xml::Rgb> = nodes.map(|node| fill(Some(node))).into_iter().chain([ground]).collect();
+        fills.sort_by_key(ToString::to_string);
+        fills.dedup();
+        assert_eq!(fills.len(), 6, "{theme}: {fills:?}");
+        assert_eq!(ground.contrast(xml::Rgb(0, 0, 0)) < 2.0, *theme == Theme::Dark, "{theme}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn text_is_legible_whatever_its_color(color: [u8; 3], dark: bool) {
+        let theme = if dark { Theme::Dark } else { Theme::Light };
+        let [r, g, b] = color;
+        let metadata = json!({"color": xml::Rgb(r, g, b).to_string(), "content": "words", "prompt": "a lamp"});
+        for node in [text("t"), sticky("n"), section("s"), image("i"), with_job(image("j"), "failed")] {
+            let document = draw_in(theme, &[with(sized(node, 400.0, 400.0), metadata.clone())]);
+            let texts = texts_on_grounds(&document);
+            prop_assert!(texts.len() >= 2, "title and text: {}", document);
+            for (ink, ground) in texts {
+                prop_assert!(ink.contrast(ground) >= 4.5, "{} on {}: {}", ink, ground, document);
+            }
+        }
+    }
 }
 
 #[test]
@@ -388,7 +446,7 @@ fn a_node_that_the_mapping_has_no_room_for_is_labeled_all_the_same() {
 fn a_label_is_legible_where_the_drawing_is_small_and_no_larger_than_its_node_allows() {
     let size = |nodes: &[Node], width| {
         let labels = Labels::new(nodes);
-        let style = Style { width, labels: Some(&labels) };
+        let style = Style { width, labels: Some(&labels), ..Style::default() };
         let document = Drawing::new("", nodes, &[], style).finish(|_| EmbeddedImage::Pending);
         let (_, rest) = document.rsplit_once("<g font-size=\"").expect("a label");
         rest.split('"').next().and_then(|size| size.parse::<f64>().ok()).expect("a size")
@@ -405,7 +463,8 @@ fn a_label_is_legible_where_the_drawing_is_small_and_no_larger_than_its_node_all
 #[test]
 fn the_natural_size_is_half_the_width_that_the_png_shall_have() {
     let size = |nodes: &[Node], width| {
-        let document = Drawing::new("", nodes, &[], Style { width, labels: None }).finish(|_| EmbeddedImage::Pending);
+        let document =
+            Drawing::new("", nodes, &[], Style { width, ..Style::default() }).finish(|_| EmbeddedImage::Pending);
         let parsed = Document::parse(&document).expect("well-formed");
         let side = |name| parsed.root_element().attribute(name).and_then(|side| side.parse::<f64>().ok());
         (side("width").expect("a width"), side("height").expect("a height"))

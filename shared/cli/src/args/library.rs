@@ -53,8 +53,23 @@ pub enum Asset {
         /// Those of a canvas instead of your own
         #[arg(long, value_name = "CANVAS")]
         on: Option<String>,
+        /// Only what this model made, by the provider's id
+        #[arg(long)]
+        model: Option<String>,
+        /// Only what was stored at this time or later
+        #[arg(long, value_name = "TIME")]
+        since: Option<String>,
+        /// Only what was stored before this time
+        #[arg(long, value_name = "TIME")]
+        until: Option<String>,
+        /// Only what a node with this tag shows
+        #[arg(long)]
+        tag: Option<String>,
+        /// new, old, name or size; last changed first without it
+        #[arg(long, value_name = "ORDER")]
+        sort: Option<String>,
         #[command(flatten)]
-        listing: Listing,
+        search: Search,
     },
 }
 

@@ -252,6 +252,9 @@ pub struct View {
     /// Number the nodes, and print which number is which node
     #[arg(long)]
     pub labels: bool,
+    /// Colors: light (default) or dark
+    #[arg(long)]
+    pub theme: Option<String>,
 }
 
 #[derive(Args)]

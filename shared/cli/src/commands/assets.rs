@@ -62,15 +62,20 @@ pub async fn run(context: &Context, asset: Asset) -> Outcome {
             context.output.answer(&read, |read| described(read).join("\n"));
             Ok(())
         }
-        Asset::List { kind, on, listing } => {
+        Asset::List { kind, on, model, since, until, tag, sort, search } => {
             let on = on.as_deref().map(canvas).transpose()?;
             let row = |it: domain::asset::Asset| {
                 let size = format!("{}x{}", it.width, it.height);
                 vec![text(it.handle), text(it.mime_type), size, text(it.bytes), text(it.ai_generated), text(it.name)]
             };
-            let list =
-                || context.client.list_assets().query_if("canvasId", on.as_deref()).query_if("kind", kind.as_deref());
-            listed(context, &listing, list, &["asset", "type", "size", "bytes", "AI", "name"], row).await
+            let list = || {
+                let list = context.client.list_assets().query_if("canvasId", on.as_deref());
+                let list = list.query_if("kind", kind.as_deref()).query_if("q", search.search.as_deref());
+                let list = list.query_if("model", model.as_deref()).query_if("tag", tag.as_deref());
+                let list = list.query_if("since", since.as_deref()).query_if("until", until.as_deref());
+                list.query_if("sort", sort.as_deref())
+            };
+            listed(context, &search.listing, list, &["asset", "type", "size", "bytes", "AI", "name"], row).await
         }
     }
 }

@@ -156,6 +156,7 @@ pub async fn view(context: &Context, view: &View) -> Outcome {
         .query_if("nodes", nodes)
         .query_if("width", view.width)
         .query_if("labels", view.labels.then_some(true))
+        .query_if("theme", view.theme.as_deref())
         .await?;
     let labels: BTreeMap<String, String> =
         png.header("x-canvas-labels").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();

@@ -29,6 +29,7 @@ pub async fn run(context: &Context, run: Run) -> Outcome {
                 vec![
                     text(it.handle),
                     text(it.operation),
+                    text(it.title),
                     text(it.status),
                     format!("{}/{}", it.outputs.done, it.outputs.total),
                     text(it.credit_cost),
@@ -36,7 +37,7 @@ pub async fn run(context: &Context, run: Run) -> Outcome {
                     it.waiting_for.map(|waiting| waits_for(&waiting)).unwrap_or_default(),
                 ]
             };
-            let head = ["run", "operation", "status", "outputs", "credits", "created", "waits for"];
+            let head = ["run", "operation", "title", "status", "outputs", "credits", "created", "waits for"];
             listed(context, &listing, list, &head, row).await
         }
         Run::Show { run } => {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use client::WorkRecord;
 use client::events::{Event, Events};
-use domain::stream::{CanvasStreamEvent, GoneStreamEvent, PresenceStreamEvent, RunStreamEvent};
+use domain::stream::{CanvasStreamEvent, GoneStreamEvent, PresenceStreamEvent, RoleStreamEvent, RunStreamEvent};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -90,6 +90,7 @@ fn id(handle: &str) -> &str {
 fn print_event(context: &Context, name: &str, data: &Value) {
     context.output.value(&json!({"event": name, "data": data}), || {
         let line = match name {
+            "role" => RoleStreamEvent::deserialize(data).map(|it| format!("{} role {}", it.canvas, it.access_role)),
             "canvas" => {
                 CanvasStreamEvent::deserialize(data).map(|it| format!("{} revision {}", it.canvas, text(it.revision)))
             }

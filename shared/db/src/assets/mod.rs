@@ -23,7 +23,7 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 pub use clean::{Uncleaned, replace_file, rule_since, uncleaned};
-pub use list::{Wanted, images, list_canvas, list_own};
+pub use list::{AssetAfter, Wanted, images, list};
 pub use shown::{NodeImage, Placeable, hold, of_node, of_nodes, placeable, shown_in};
 
 use crate::Result;

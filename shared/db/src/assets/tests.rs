@@ -1,17 +1,33 @@
 //! Lists, access and origins of assets against a real database.
 
 use domain::account::Surface;
-use domain::asset::OriginalReason;
+use domain::asset::{AssetSort, OriginalReason};
 use domain::canvas::Actor;
 use domain::lineage::{InputRole, LineageDirection};
 use domain::origin::{AiGenerated, OriginFrom};
 use testkit::TestDatabase;
 
 use super::*;
-use crate::canvases::After;
 
-/// Assets of every kind.
-const ANY: Wanted<'static> = Wanted { kinds: AssetKind::ALL, ai_generated: None };
+/// The account's own assets of every kind.
+fn any() -> Wanted<'static> {
+    Wanted { kinds: AssetKind::ALL, ..Wanted::default() }
+}
+
+/// Those of canvas 1.
+fn on_canvas() -> Wanted<'static> {
+    Wanted { canvas_key: Some(1), ..any() }
+}
+
+async fn listed(
+    conn: &mut PgConnection,
+    wanted: &Wanted<'_>,
+    after: Option<&AssetRecord>,
+    limit: i64,
+) -> Vec<AssetRecord> {
+    let after = after.map(|asset| AssetAfter::new(asset, wanted.sort));
+    list(conn, &account("me"), wanted, after.as_ref(), limit).await.expect("lists")
+}
 
 fn account(uid: &str) -> AccountUid {
     AccountUid::from_stored(uid.into())
@@ -72,10 +88,6 @@ fn ids(assets: &[AssetRecord]) -> Vec<&str> {
     assets.iter().map(|asset| asset.handle.id.as_str()).collect()
 }
 
-fn after(asset: &AssetRecord) -> After {
-    After { updated_at: asset.updated_at, handle: asset.handle.to_string() }
-}
-
 #[tokio::test]
 async fn what_was_removed_and_the_original_are_stored_with_an_asset() {
     let database = database(&["a"], &[]).await;
@@ -114,7 +126,7 @@ async fn what_was_removed_and_the_original_are_stored_with_an_asset() {
         let read = get_readable(&mut conn, &account("me"), &asset.handle).await.expect("reads").expect("is there").0;
         assert_eq!((&read.metadata_removed, &read.original), (&asset.metadata_removed, &asset.original));
     }
-    let listed = list_own(&mut conn, &account("me"), ANY, None, 9).await.expect("lists");
+    let listed = listed(&mut conn, &any(), None, 9).await;
     assert!(listed.contains(&stored));
 }
 
@@ -122,12 +134,12 @@ async fn what_was_removed_and_the_original_are_stored_with_an_asset() {
 async fn lists_go_by_handle_bytewise_within_a_moment_and_page_without_gap_or_repeat() {
     let database = database(&["a", "B", "_", "b"], &["x", "Y"]).await;
     let mut conn = database.pool().acquire().await.expect("connects");
-    let first = list_own(&mut conn, &account("me"), ANY, None, 3).await.expect("lists");
+    let first = listed(&mut conn, &any(), None, 3).await;
     assert_eq!(ids(&first), ["b", "a", "_"]);
-    let second = list_own(&mut conn, &account("me"), ANY, Some(&after(&first[2])), 3).await.expect("lists");
+    let second = listed(&mut conn, &any(), Some(&first[2]), 3).await;
     assert_eq!(ids(&second), ["B"]);
-    let first = list_canvas(&mut conn, 1, ANY, None, 1).await.expect("lists");
-    let second = list_canvas(&mut conn, 1, ANY, Some(&after(&first[0])), 5).await.expect("lists");
+    let first = listed(&mut conn, &on_canvas(), None, 1).await;
+    let second = listed(&mut conn, &on_canvas(), Some(&first[0]), 5).await;
     assert_eq!((ids(&first), ids(&second)), (vec!["x"], vec!["Y"]));
 }
 
@@ -139,10 +151,134 @@ async fn what_changed_last_comes_first() {
         .execute(&mut *conn)
         .await
         .expect("updates");
-    let page = list_own(&mut conn, &account("me"), ANY, None, 5).await.expect("lists");
+    let page = listed(&mut conn, &any(), None, 5).await;
     assert_eq!(ids(&page), ["a", "b"]);
-    let rest = list_own(&mut conn, &account("me"), ANY, Some(&after(&page[0])), 5).await.expect("lists");
+    let rest = listed(&mut conn, &any(), Some(&page[0]), 5).await;
     assert_eq!(ids(&rest), ["b"]);
+}
+
+#[tokio::test]
+async fn every_order_is_walked_without_gap_or_repeat() {
+    let database = database(&["a", "b", "c", "d"], &["e", "f"]).await;
+    let mut conn = database.pool().acquire().await.expect("connects");
+    sqlx::query(
+        "UPDATE assets SET name = v.name, bytes = v.bytes, created_at = now() + v.created * interval '1 s',
+                           updated_at = now() + v.updated * interval '1 s'
+         FROM (VALUES ('a', 'Kite', 2, 2, 9), ('b', 'kite', 2, 2, 9), ('c', 'Élan', 7, 1, 3), ('d', 'anchor', 1, 5, 1),
+                      ('e', 'b', 2, 1, 1), ('f', 'A', 1, 2, 2)) AS v (id, name, bytes, created, updated)
+         WHERE assets.id = v.id",
+    )
+    .execute(&mut *conn)
+    .await
+    .expect("updates");
+    // Within equal values, by id, descending.
+    for (sort, own, in_canvas) in [
+        (None, ["b", "a", "c", "d"], ["f", "e"]),
+        (Some(AssetSort::New), ["d", "b", "a", "c"], ["f", "e"]),
+        (Some(AssetSort::Old), ["c", "b", "a", "d"], ["e", "f"]),
+        (Some(AssetSort::Name), ["d", "b", "a", "c"], ["f", "e"]),
+        (Some(AssetSort::Size), ["c", "b", "a", "d"], ["e", "f"]),
+    ] {
+        for (wanted, expected) in [(any(), &own[..]), (on_canvas(), &in_canvas)] {
+            let wanted = Wanted { sort, ..wanted };
+            assert_eq!(ids(&listed(&mut conn, &wanted, None, 9).await), expected, "{sort:?}");
+            let (mut walked, mut last) = (Vec::new(), None);
+            while let Some(next) = listed(&mut conn, &wanted, last.as_ref(), 1).await.pop() {
+                walked.push(next.clone());
+                last = Some(next);
+            }
+            assert_eq!(ids(&walked), expected, "{sort:?}");
+        }
+    }
+}
+
+/// Nodes that show assets of `me`, on canvas 1 of `me` and on canvas 2 of `you`: asset, canvas, title, tags.
+async fn show(conn: &mut PgConnection, nodes: &[(&str, i64, &str, &[&str])]) {
+    sqlx::query(
+        "INSERT INTO canvases (owner_uid, id, title, revision) VALUES ('you', 'y', 'Y', 'r0') ON CONFLICT DO NOTHING",
+    )
+    .execute(&mut *conn)
+    .await
+    .expect("inserts");
+    for (asset, canvas, title, tags) in nodes {
+        let insert = "INSERT INTO nodes (canvas_key, id, type, title, x, y, width, height, agent_owned, metadata, asset_owner, asset_id)
+             VALUES ($1, gen_random_uuid(), 'image', $2, 0, 0, 1, 1, false, json_build_object('tags', $3::text[]), 'me', $4)";
+        let insert = sqlx::query(insert).bind(canvas).bind(title).bind(tags).bind(asset);
+        insert.execute(&mut *conn).await.expect("inserts");
+    }
+}
+
+#[tokio::test]
+async fn a_search_finds_words_of_name_prompt_and_readable_titles_literally_and_whatever_their_case() {
+    let database = database(&["a", "b"], &["c"]).await;
+    let mut conn = database.pool().acquire().await.expect("connects");
+    let texts =
+        [("a", "100%_Élan.png", "A brass lamp"), ("b", "plain.png", "a Kite over the SEA"), ("c", "x.png", "lamp")];
+    for (id, name, prompt) in texts {
+        sqlx::query("UPDATE assets SET name = $2, made = made || jsonb_build_object('prompt', $3::text) WHERE id = $1")
+            .bind(id)
+            .bind(name)
+            .bind(prompt)
+            .execute(&mut *conn)
+            .await
+            .expect("updates");
+    }
+    show(&mut conn, &[("b", 1, "Hero still", &[]), ("b", 2, "Secret cover", &[]), ("a", 2, "Secret", &[])]).await;
+    let mut found = async |words: &[&str], reader: &str| {
+        let wanted = Wanted { words: words.to_vec(), ..any() };
+        let listed = list(&mut conn, &account(reader), &wanted, None, 9).await.expect("lists");
+        ids(&listed).into_iter().map(ToOwned::to_owned).collect::<Vec<_>>()
+    };
+    for (words, expected) in [
+        (&["lamp"][..], &["a"][..]),
+        (&["LAMP", "élan"], &["a"]),
+        (&["ÉLAN"], &["a"]),
+        (&["sea", "hero", "plain"], &["b"]),
+        (&["sea", "lamp"], &[]),
+        (&["%"], &["a"]),
+        (&["0%_É"], &["a"]),
+        (&["_"], &["a"]),
+        (&["l%mp"], &[]),
+        (&["l_mp"], &[]),
+        (&["\\"], &[]),
+        (&["png"], &["b", "a"]),
+        (&["secret"], &[]),
+    ] {
+        assert_eq!(found(words, "me").await, expected, "{words:?}");
+    }
+    assert_eq!(found(&["lamp"], "you").await, [""; 0], "the assets of others");
+    sqlx::query("INSERT INTO canvas_shares (canvas_key, account_uid, role) SELECT key, 'me', 'viewer' FROM canvases WHERE id = 'y'")
+        .execute(&mut *conn)
+        .await
+        .expect("shares");
+    let wanted = Wanted { words: vec!["secret"], ..any() };
+    assert_eq!(ids(&listed(&mut conn, &wanted, None, 9).await), ["b", "a"]);
+}
+
+#[tokio::test]
+async fn a_list_is_of_those_with_a_tag_on_a_canvas_that_the_reader_can_read() {
+    let database = database(&["a", "b", "c"], &["d"]).await;
+    let mut conn = database.pool().acquire().await.expect("connects");
+    let nodes = [
+        ("a", 1, "", &["favorite", "rating:5"][..]),
+        ("b", 2, "", &["favorite"]),
+        ("c", 1, "", &["favorites"]),
+        ("d", 1, "", &["favorite"]),
+    ];
+    show(&mut conn, &nodes).await;
+    let tagged = |tag| Wanted { tag: Some(tag), ..any() };
+    for (tag, expected) in
+        [("favorite", &["a"][..]), ("rating:5", &["a"]), ("favorites", &["c"]), ("FAVORITE", &[]), ("fav%", &[])]
+    {
+        assert_eq!(ids(&listed(&mut conn, &tagged(tag), None, 9).await), expected, "{tag}");
+    }
+    let in_canvas = Wanted { tag: Some("favorite"), ..on_canvas() };
+    assert_eq!(ids(&listed(&mut conn, &in_canvas, None, 9).await), ["d"]);
+    sqlx::query("INSERT INTO canvas_shares (canvas_key, account_uid, role) SELECT key, 'me', 'viewer' FROM canvases WHERE id = 'y'")
+        .execute(&mut *conn)
+        .await
+        .expect("shares");
+    assert_eq!(ids(&listed(&mut conn, &tagged("favorite"), None, 9).await), ["b", "a"]);
 }
 
 #[tokio::test]
@@ -295,20 +431,17 @@ async fn a_list_is_of_those_that_say_whether_ai_made_them() {
         .collect();
     let made: Vec<(&str, Option<Origin>)> = all.iter().map(|(id, origin)| (id.as_str(), *origin)).collect();
     store(&mut conn, "me", &made, &[]).await;
-    let every = list_own(&mut conn, &account("me"), ANY, None, 100).await.expect("lists");
+    let every = listed(&mut conn, &any(), None, 100).await;
     assert_eq!(every.len(), all.len());
     for answer in AiGenerated::ALL {
-        let listed = list_own(&mut conn, &account("me"), Wanted { ai_generated: Some(*answer), ..ANY }, None, 100)
-            .await
-            .expect("lists");
+        let listed = listed(&mut conn, &Wanted { ai_generated: Some(*answer), ..any() }, None, 100).await;
         let expected: HashSet<&str> =
             all.iter().map(|(id, _)| id.as_str()).filter(|id| id.starts_with(&format!("{answer}-"))).collect();
         assert_eq!(ids(&listed).into_iter().collect::<HashSet<_>>(), expected, "{answer}");
     }
     sqlx::query("UPDATE assets SET canvas_key = 1").execute(&mut *conn).await.expect("updates");
     for answer in AiGenerated::ALL {
-        let listed =
-            list_canvas(&mut conn, 1, Wanted { ai_generated: Some(*answer), ..ANY }, None, 100).await.expect("lists");
+        let listed = listed(&mut conn, &Wanted { ai_generated: Some(*answer), ..on_canvas() }, None, 100).await;
         assert_eq!(listed.len(), answer.origins().count(), "{answer}");
     }
 }
@@ -444,8 +577,7 @@ async fn a_video_is_listed_on_request_and_its_poster_stands_for_it() {
         (&[AssetKind::Video], &["unknown", "known"]),
         (AssetKind::ALL, &["unknown", "known", "image"]),
     ] {
-        let wanted = Wanted { kinds, ai_generated: None };
-        let mut listed = list_canvas(&mut conn, 1, wanted, None, 9).await.expect("lists");
+        let mut listed = listed(&mut conn, &Wanted { kinds, ..on_canvas() }, None, 9).await;
         listed.sort_by(|a, b| b.handle.id.as_str().cmp(a.handle.id.as_str()));
         assert_eq!(ids(&listed), expected);
     }

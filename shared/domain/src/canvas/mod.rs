@@ -54,6 +54,16 @@ named! {
 }
 
 named! {
+    /// The colors of a render.
+    Theme {
+        /// Light ground, dark text.
+        Light = "light",
+        /// Dark ground, light text, as in the console.
+        Dark = "dark",
+    }
+}
+
+named! {
     /// How much of the texts of nodes an outline shows.
     OutlineText {
         /// Their beginnings.

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use super::{JobOperation, JobStatus};
 use crate::Timestamp;
 use crate::graph::{named, part};
-use crate::id::CanvasHandle;
+use crate::id::{AssetHandle, CanvasHandle};
 use crate::page::Page;
 use crate::queue::WaitingFor;
 
@@ -83,6 +83,11 @@ pub struct RunSummary {
     pub kind: RunKind,
     /// Operation of the work.
     pub operation: WorkOperation,
+    /// Beginning of the prompt, title of the Action (of a chain, of each), or name of the Recipe; the operation if there is none.
+    #[schema(max_length = 120)]
+    pub title: String,
+    /// The provider's id of the model. Absent for Actions and Recipes.
+    pub model: Option<String>,
     /// Status, as a read of the record shows it.
     pub status: JobStatus,
     /// Handle of the canvas, `canvas:<ownerUid>:<id>`. Absent for work without a canvas.
@@ -96,6 +101,9 @@ pub struct RunSummary {
     pub credit_cost: i64,
     /// Number of outputs.
     pub outputs: OutputCounts,
+    /// Handles of the first outputs that are assets and that the caller can read.
+    #[schema(max_items = 4)]
+    pub results: Vec<AssetHandle>,
     /// `true` if the embedded runtime makes outputs of the work: stand-ins for those of a model.
     pub stand_in: bool,
     /// The cause of the wait of work that is neither in progress nor over.

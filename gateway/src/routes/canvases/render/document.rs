@@ -64,7 +64,7 @@ pub async fn current(
     let _room = app.documents.reserve(caller, record.graph_bytes).await?;
     let graph = load(app, caller, handle, view).await?;
     let labels = view.labels.then(|| Labels::new(&graph.nodes));
-    let style = Style { width: view.width, labels: labels.as_ref() };
+    let style = Style { theme: view.theme, width: view.width, labels: labels.as_ref() };
     let drawing = Drawing::new(&graph.record.title, &graph.nodes, &graph.connections, style);
     let plan = Plan::new(&drawing, &graph);
     if !plan.wanted.is_empty() {

@@ -50,7 +50,7 @@ impl Grant for Render {
 /// returns a self-contained SVG document, `Accept: image/png` a PNG of it. User text is escaped, and the
 /// document never loads anything from elsewhere. An image whose thumbnail is not ready is drawn as a placeholder.
 /// `section` or `nodes` draw a part of the canvas with the connections inside of it; `labels` numbers the nodes, and
-/// `X-Canvas-Labels` names them.
+/// `X-Canvas-Labels` names them. `theme=dark` draws it in dark colors.
 #[utoipa::path(
     get, path = "/canvases/{canvasId}/render", operation_id = "renderCanvas", tag = "Canvases",
     security(("bearer" = ["canvas:read"])),

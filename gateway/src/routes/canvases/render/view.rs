@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use domain::canvas::Theme;
 use domain::graph::Node;
 use domain::id::{NodeId, NodeReference};
 use domain::limits::RENDER_NODES_MAX;
@@ -31,16 +32,20 @@ pub struct RenderQuery {
     /// `true` if the nodes carry the numbers of their refs.
     #[serde(default)]
     labels: bool,
+    /// Colors. Default: `light`.
+    #[param(inline)]
+    theme: Option<Theme>,
 }
 
 /// The content of a render.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct View {
     part: Part,
     /// Width of a PNG in pixels.
     pub width: Option<u32>,
     /// `true` if the nodes are numbered.
     pub labels: bool,
+    pub theme: Theme,
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -57,7 +62,7 @@ enum Part {
 impl View {
     /// Reads the parameters of a render; reports violations to `query`.
     pub fn from_query(query: &mut QueryReader<'_>) -> Self {
-        let RenderQuery { section, nodes, width, labels } = query.read().unwrap_or_default();
+        let RenderQuery { section, nodes, width, labels, theme } = query.read().unwrap_or_default();
         let nodes = nodes.and_then(|text| {
             let nodes: Option<Vec<NodeId>> = text.split(',').map(|id| id.parse().ok()).collect();
             match nodes {
@@ -78,6 +83,7 @@ impl View {
             },
             width,
             labels,
+            theme: theme.unwrap_or(Theme::Light),
         }
     }
 
@@ -97,16 +103,16 @@ impl View {
 
     /// Distinguishes this view of a revision from all others; empty for the default.
     pub fn tag(&self) -> String {
-        if *self == Self::default() {
+        let Self { part, width, labels, theme } = self;
+        if let (Part::Whole, None, false, Theme::Light) = (part, width, labels, theme) {
             return String::new();
         }
-        let Self { part, width, labels } = self;
         let (kind, ids) = match part {
             Part::Whole => ("canvas", String::new()),
             Part::Section(id) => ("section", id.to_string()),
             Part::Nodes(ids) => ("nodes", ids.iter().map(NodeId::as_str).collect::<Vec<_>>().join(",")),
         };
-        let digest = Sha256::digest(format!("{kind} {ids} {} {labels}", width.unwrap_or_default()));
+        let digest = Sha256::digest(format!("{kind} {ids} {} {labels} {theme}", width.unwrap_or_default()));
         let short = digest.iter().take(8).map(|byte| format!("{byte:02x}"));
         format!("-{}", short.collect::<String>())
     }
@@ -153,16 +159,23 @@ mod tests {
     #[test]
     fn parameters_are_checked() {
         let most = |count: usize| vec!["node:a"; count].join(",");
-        for right in ["width=256", "width=2048", "labels=true", "labels=false", "section=node:s", "nodes=a,node%3Ab"] {
+        for right in
+            ["width=256", "width=2048", "labels=true", "labels=false", "section=node:s", "theme=light", "theme=dark"]
+        {
             assert!(view(right).is_ok(), "{right}");
         }
-        assert!(view(&format!("nodes={}", most(200))).is_ok());
+        for nodes in ["a,node%3Ab".to_owned(), most(200)] {
+            assert!(view(&format!("nodes={nodes}")).is_ok());
+        }
         for (wrong, field) in [
             ("width=255", "width"),
             ("width=2049", "width"),
             ("width=", "width"),
             ("labels=1", "labels"),
             ("labels=", "labels"),
+            ("theme=", "theme"),
+            ("theme=Dark", "theme"),
+            ("theme=dark&theme=dark", "theme"),
             ("section=", "section"),
             ("section=a%20b", "section"),
             ("nodes=", "nodes"),
@@ -173,15 +186,19 @@ mod tests {
             assert_eq!(fields(wrong), [field], "{wrong}");
         }
         assert_eq!(fields(&format!("nodes={}", most(201))), ["nodes"]);
-        assert_eq!(fields("width=1&labels=x&section=!"), ["section", "width", "labels"]);
+        assert_eq!(fields("width=1&labels=x&section=!&theme=x"), ["section", "width", "labels", "theme"]);
     }
 
     #[test]
     fn each_view_has_a_tag_of_its_own_whatever_the_order_of_its_nodes() {
         let tag = |query: &str| view(query).expect("valid").tag();
-        assert_eq!((tag(""), tag("labels=false")), (String::new(), String::new()));
+        for default in ["", "labels=false", "theme=light"] {
+            assert_eq!(tag(default), "", "{default}");
+        }
         let queries = [
             "labels=true",
+            "theme=dark",
+            "theme=dark&labels=true",
             "width=256",
             "width=257",
             "section=a",
