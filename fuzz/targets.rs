@@ -65,8 +65,10 @@ pub fn transform(data: &[u8]) {
 
     let half = Size::new(size.width.div_ceil(2), size.height.div_ceil(2));
     let place = CropPosition::At { x: i64::from(size.width) / 2, y: 0 };
-    let crop = Crop { width: half.width.into(), height: half.height.into(), place };
+    let crop = Crop { width: half.width.into(), height: half.height.into(), place, degrees: 0.0 };
     judge("crop", Ok(half), raster::crop::transform(data, &crop, finish));
+    let turned = Crop { place: CropPosition::Anchored(raster::Anchor::Center), degrees: 7.0, ..crop };
+    judge("turned crop", raster::crop::plan(size, &turned), raster::crop::transform(data, &turned, finish));
 
     let resize = Resize::new(Bounds::new(Some(size.width.div_ceil(3)), None).expect("not zero"));
     let planned = raster::resize::plan(size, &resize).map(|plan| plan.output());

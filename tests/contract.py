@@ -123,7 +123,7 @@ def chain(body, scratch):
 
 def video(body, scratch):
     without(body, "connectionId", "canvasId", "ownerUid", "aspectRatio", "durationSeconds", "resolution", "generateAudio",
-            "firstFrame", "lastFrame", "references", "baseRevision", "targetNodeId", "place", "connect")
+            "firstFrame", "lastFrame", "references", "baseRevision", "targetNodeId", "place", "connect", "fit")
     body["model"] = "animatic"
 
 

@@ -79,14 +79,23 @@ pub fn with_location(mut body: Value, Location { near, section }: &Location) -> 
     body
 }
 
-/// Where the results of a start go. With a place they are connected unless the request says otherwise.
-pub fn destination(targets: Targets, connect: Option<bool>) -> Destination {
-    let connect = connect.unwrap_or(matches!(targets, Targets::Place(_)));
-    Destination { targets, connect }
+/// Where the results of a start go. With a place they are connected unless the request says otherwise, and shown whole.
+pub fn destination(targets: Targets, connect: Option<bool>, fit: bool) -> Destination {
+    let is_placed = matches!(targets, Targets::Place(_));
+    Destination { targets, connect: connect.unwrap_or(is_placed), fit: fit || is_placed }
+}
+
+/// The canonical body of a start with `fit`, unless that is its default.
+pub fn with_fit(mut body: Value, fit: bool) -> Value {
+    if fit {
+        body["fit"] = json!(true);
+    }
+    body
 }
 
 /// The canonical body of a start with its place and connections, if it has any.
-pub fn with_destination(mut body: Value, destination: &Destination) -> Value {
+pub fn with_destination(body: Value, destination: &Destination) -> Value {
+    let mut body = with_fit(body, destination.fit && !matches!(destination.targets, Targets::Place(_)));
     if destination.connect {
         body["connect"] = json!(true);
     }
@@ -132,14 +141,28 @@ mod tests {
     fn new_targets_are_connected_by_default_and_other_ones_on_request() {
         let place = || Targets::Place(checked(json!({})).0);
         let nodes = || Targets::Nodes(Vec::new());
-        assert!(destination(place(), None).connect && destination(place(), Some(true)).connect);
-        assert!(!destination(place(), Some(false)).connect && !destination(nodes(), None).connect);
-        assert!(destination(nodes(), Some(true)).connect);
+        let connects = |targets, connect| destination(targets, connect, false).connect;
+        assert!(connects(place(), None) && connects(place(), Some(true)));
+        assert!(!connects(place(), Some(false)) && !connects(nodes(), None));
+        assert!(connects(nodes(), Some(true)));
         let plain = json!({"inputs": []});
-        let body = |targets, connect| with_destination(plain.clone(), &destination(targets, connect));
+        let body = |targets, connect| with_destination(plain.clone(), &destination(targets, connect, false));
         assert_eq!(body(nodes(), None), plain, "the fingerprint of a start without them is as before");
         assert_eq!(body(nodes(), Some(false)), plain);
         assert_eq!(body(place(), None), body(place(), Some(true)));
         assert_ne!(body(place(), None), body(place(), Some(false)));
+    }
+
+    #[test]
+    fn new_targets_fit_their_results_and_other_ones_on_request() {
+        let place = || Targets::Place(checked(json!({})).0);
+        let nodes = || Targets::Nodes(Vec::new());
+        let fits = |targets, fit| destination(targets, None, fit).fit;
+        assert!(fits(place(), false) && fits(place(), true) && fits(nodes(), true) && !fits(nodes(), false));
+        let body = |targets, fit| with_destination(json!({"inputs": []}), &destination(targets, None, fit));
+        assert_eq!(body(nodes(), false), json!({"inputs": []}), "the fingerprint of a start without it is as before");
+        assert_eq!(body(place(), true), body(place(), false));
+        assert!(body(place(), false).get("fit").is_none(), "and that of a place");
+        assert_ne!(body(nodes(), true), body(nodes(), false));
     }
 }

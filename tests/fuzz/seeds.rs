@@ -76,6 +76,10 @@ pub fn params() -> Vec<(&'static str, &'static str)> {
             r##"{"width": 10, "height": 20, "fit": "cover", "anchor": "top-left", "background": "#a0b1c2d3", "enlarge": "no"}"##,
         ),
         ("crop", r##"{"width": 10, "height": 20, "x": 0, "y": 1, "format": "webp", "quality": 85}"##),
+        (
+            "crop",
+            r##"{"width": 10, "height": 8, "anchor": "center", "degrees": -44.5, "format": "auto", "quality": 85}"##,
+        ),
         ("change-aspect-ratio", r##"{"ratio": "16:9", "mode": "blur", "background": "#fff", "anchor": "right"}"##),
         ("rotate", r##"{"degrees": -90.5, "flip": "both", "expand": "no", "background": "#00000000"}"##),
         (

@@ -106,7 +106,7 @@ async fn writable_metadata_keys_are_kept_and_all_others_refused() {
     let written = json!({
         "content": "c", "prompt": "p", "negativePrompt": "n", "model": "m", "size": "1024x1024", "quality": "high",
         "aspectRatio": "1:1", "count": 4, "durationSeconds": 5, "color": "#a0B1c2", "fontSize": 12, "textAlign": "center",
-        "locked": true, "collapsed": false, "zIndex": -3, "tags": ["a", "b"], "custom": {"any": [1, null, {"x": "y"}]},
+        "locked": true, "collapsed": false, "zIndex": -3, "tags": ["a", "favorite", "rating:5", "label:green"], "custom": {"any": [1, null, {"x": "y"}]},
     });
     let made = user.apply(id, json!([create(json!({"type": "sticky", "metadata": written}))])).await;
     let shown = made["canvas"]["nodes"][0]["metadata"].as_object().expect("an object");

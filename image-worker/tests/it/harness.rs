@@ -308,7 +308,7 @@ impl Harness {
         let mut transaction = db::pool::begin(self.database.pool()).await.expect("begins");
         let conn = &mut *transaction;
         let key = self.canvas.key;
-        let bound = target::bind(std::slice::from_mut(&mut node), Work::Job(id, JobOperation::Action));
+        let bound = target::bind(std::slice::from_mut(&mut node), Work::Job(id, JobOperation::Action), false);
         bound.expect("is free");
         put(conn, key, [&node]).await;
         let job = NewJob {

@@ -94,7 +94,7 @@ async fn start_with(fixture: &GenerationFixture, brief: PortValue, first: Output
         plan: &plan,
     };
     recipe_runs::insert(conn, &new).await.expect("inserts");
-    app::target::bind(&mut nodes, app::target::Work::Run(id)).expect("are free");
+    app::target::bind(&mut nodes, app::target::Work::Run(id), false).expect("are free");
     put(conn, harness.canvas.key, &nodes).await;
     let (queue, kind, fairness_key) = (Queue::Recipe, TaskKind::Recipe, harness.me.as_str());
     let task = NewTask { id: id.0, queue, kind, fairness_key, due_in: None, traceparent: None };

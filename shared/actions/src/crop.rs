@@ -1,15 +1,16 @@
 //! `crop`: cuts a rectangle out of an image (`docs/reference/actions.md#crop`).
 
 use domain::Violation;
-use domain::action::{ActionSlug, Parameter};
+use domain::action::{ACTION_VERSIONS, ActionSlug, Parameter};
 use raster::crop::{self, CropPosition};
 use raster::header::Header;
+use raster::resize::PlanError;
 use raster::{Anchor, Change, Finish, Input, Size};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::cost::Cost;
-use crate::definition::{Definition, Effect, anchor, image, whole};
+use crate::definition::{Definition, Effect, anchor, image, number, whole};
 use crate::stored::parsed;
 use crate::{DefinedAction, Refusal, Run, held_as_a_whole, stream_bytes};
 
@@ -20,7 +21,7 @@ pub(crate) fn action() -> DefinedAction {
     Definition {
         slug: ActionSlug::Crop,
         title: "Crop",
-        summary: "Cut a rectangle out of an image.",
+        summary: "Cut a rectangle out of an image, also a turned one.",
         cost: Cost::COPY,
         effect: Effect::Adjusts,
         inputs: image("The image to cut from."),
@@ -37,10 +38,16 @@ pub(crate) fn action() -> DefinedAction {
                 description: "Position of the rectangle when `x` and `y` are omitted.".into(),
                 ..anchor("center")
             },
+            Parameter {
+                description:
+                    "Angle in degrees clockwise by which the image is turned about the middle of the rectangle.".into(),
+                ..number("degrees", "Degrees", (-45.0, 45.0), 0.0)
+            },
         ],
         check: check_position,
     }
     .build::<Crop>()
+    .in_version(ACTION_VERSIONS[1])
 }
 
 fn check_position(params: &Map<String, Value>) -> Vec<Violation> {
@@ -60,6 +67,9 @@ struct Crop {
     y: Option<i64>,
     #[serde(deserialize_with = "parsed")]
     anchor: Anchor,
+    /// Version 1.0.0 had none.
+    #[serde(default)]
+    degrees: f64,
 }
 
 impl Crop {
@@ -68,11 +78,11 @@ impl Crop {
             (Some(x), Some(y)) => CropPosition::At { x, y },
             _ => CropPosition::Anchored(self.anchor),
         };
-        crop::Crop { width: self.width, height: self.height, place }
+        crop::Crop { width: self.width, height: self.height, place, degrees: self.degrees }
     }
 
-    /// The parameter that does not fit the image.
-    fn fault(&self, image: Size) -> &'static str {
+    /// The parameter that does not fit the image. A rectangle that fits before it is turned is turned too far.
+    fn fault(&self, image: Size, error: PlanError) -> &'static str {
         let (width, height) = (i64::from(image.width), i64::from(image.height));
         let beyond =
             |at: Option<i64>, length: i64, of: i64| at.is_some_and(|at| at < 0 || at > of.saturating_sub(length));
@@ -81,6 +91,7 @@ impl Crop {
             () if self.height > height => "params.height",
             () if beyond(self.x, self.width, width) => "params.x",
             () if beyond(self.y, self.height, height) => "params.y",
+            () if error == PlanError::OutOfBounds => "params.degrees",
             () => "params.width",
         }
     }
@@ -88,11 +99,12 @@ impl Crop {
 
 impl Run for Crop {
     fn plan(&self, sources: &[Size]) -> Result<Size, Refusal> {
-        let rect = crop::plan(sources[0], &self.params()).map_err(Refusal::for_field(self.fault(sources[0])))?;
-        Ok(rect.size)
+        crop::plan(sources[0], &self.params()).map_err(|error| Refusal { field: self.fault(sources[0], error), error })
     }
 
     fn memory_bytes(&self, sources: &[Header], output: Size, rows: Option<Finish>) -> u64 {
+        // What is turned is read as a whole.
+        let rows = rows.filter(|_| self.degrees == 0.0);
         stream_bytes(rows, sources, output).unwrap_or_else(|| held_as_a_whole(sources, output))
     }
 

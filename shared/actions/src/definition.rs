@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use domain::Violation;
 use domain::action::{
-    ACTION_VERSION, Action, ActionInput, ActionOutput, ActionSlug, Medium, Parameter, ParameterOption, ParameterType,
+    ACTION_VERSIONS, Action, ActionInput, ActionOutput, ActionSlug, Medium, Parameter, ParameterOption, ParameterType,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -54,6 +54,12 @@ impl DefinedAction {
     /// The same Action, which reads another medium.
     pub(super) fn of(mut self, medium: Medium) -> Self {
         self.action.medium = medium;
+        self
+    }
+
+    /// The same Action in a later version.
+    pub(super) fn in_version(mut self, version: &'static str) -> Self {
+        self.action.version = version.into();
         self
     }
 
@@ -168,7 +174,7 @@ pub(super) fn encoding() -> [Parameter; 2] {
     ]
 }
 
-/// Definition of an Action of the current version. `format` and `quality` are appended to `parameters`.
+/// Definition of an Action of the first version. `format` and `quality` are appended to `parameters`.
 pub(super) struct Definition<const N: usize> {
     pub slug: ActionSlug,
     pub title: &'static str,
@@ -187,7 +193,7 @@ impl<const N: usize> Definition<N> {
         let action = Action {
             id: format!("action:{}", self.slug),
             slug: self.slug.as_str().into(),
-            version: ACTION_VERSION.into(),
+            version: ACTION_VERSIONS[0].into(),
             title: self.title.into(),
             summary: self.summary.into(),
             estimated_seconds: self.cost.typical_seconds(self.inputs.len()),

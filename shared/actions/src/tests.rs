@@ -1,4 +1,3 @@
-use domain::action::ACTION_VERSION;
 use raster::{Bitmap, Channels, Color, Encoding, ErrorKind, OutputFormat};
 use serde_json::{Map, Value, json};
 
@@ -26,7 +25,8 @@ fn stored(slug: &str, changed: Value) -> Map<String, Value> {
 }
 
 fn step(slug: &str, params: &Map<String, Value>) -> ActionStep {
-    ActionStep { slug: slug.to_owned(), version: ACTION_VERSION.to_owned(), params: params.clone() }
+    let version = find(slug).map_or("1.0.0", |action| &action.version).to_owned();
+    ActionStep { slug: slug.to_owned(), version, params: params.clone() }
 }
 
 fn single(slug: &str, params: &Map<String, Value>, inputs: Vec<Source>) -> Result<Prepared, NotUnderstood> {
@@ -111,8 +111,11 @@ fn an_unusual_coding_or_orientation_needs_more_memory_than_is_assumed() {
     // An EXIF block after the start of the image that says: turn by 90°.
     let exif = *b"\xff\xe1\x00\x22Exif\0\0MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
     let turned = Bytes::from([&file[..2], &exif, &file[2..]].concat());
-    for slug in ["crop", "color-grade", "rotate"] {
-        let prepared = single(slug, &stored(slug, json!({})), vec![source]).expect("is understood");
+    let turned_crop = json!({"degrees": 9});
+    for (slug, changed) in
+        [("crop", json!({})), ("crop", turned_crop), ("color-grade", json!({})), ("rotate", json!({}))]
+    {
+        let prepared = single(slug, &stored(slug, changed), vec![source]).expect("is understood");
         let assumed = prepared.memory_bytes();
         assert_eq!(prepared.memory_bytes_of(std::slice::from_ref(&file)), assumed, "{slug}");
         assert!(prepared.memory_bytes_of(std::slice::from_ref(&turned)) > assumed, "{slug}");
@@ -137,7 +140,7 @@ fn an_overlay_that_is_turned_is_scaled_as_a_whole() {
 fn params_with_effect(slug: &str) -> Value {
     match slug {
         "resize" => json!({"width": 77, "height": 90, "fit": "contain", "background": "#80ff00"}),
-        "crop" => json!({"width": 90, "height": 70, "x": 13, "y": 29}),
+        "crop" => json!({"width": 90, "height": 70, "x": 33, "y": 49, "degrees": -17.5}),
         "change-aspect-ratio" => json!({"ratio": "21:9", "mode": "blur"}),
         "side-by-side-composite" => json!({"direction": "vertical", "gap": 3, "background": "#102030"}),
         "add-text-to-image" => {
@@ -257,6 +260,26 @@ fn actions_in_a_row_give_the_bytes_of_one_after_the_other() {
 }
 
 #[test]
+fn a_turned_crop_in_a_row_gives_the_bytes_of_one_after_the_other() {
+    let crop = |format: &str, degrees: f64| {
+        let params = json!({"width": 61, "height": 44, "degrees": degrees, "format": format});
+        step("crop", &stored("crop", params))
+    };
+    for file in [waves(OutputFormat::Jpeg, Channels::Rgb), waves(OutputFormat::Png, Channels::Rgba)] {
+        for format in ["auto", "jpeg"] {
+            for steps in [
+                [crop(format, 31.0), chained("rotate", format, 80)],
+                [chained("rotate", format, 80), crop(format, -31.0)],
+                [step("crop", &stored("crop", json!({"width": 120, "height": 110, "degrees": 3}))), crop(format, 40.0)],
+            ] {
+                let files = std::slice::from_ref(&file);
+                assert!(run_with(&steps, files) == one_by_one(&steps, files), "{steps:?} of a {:?}", file.0.format);
+            }
+        }
+    }
+}
+
+#[test]
 fn actions_in_a_row_read_second_images() {
     let [photo, logo, other] = [
         waves(OutputFormat::Jpeg, Channels::Rgb),
@@ -308,4 +331,48 @@ fn steps_take_the_memory_of_the_largest_and_the_time_of_all() {
         (seconds(&of(std::slice::from_ref(&shrink))), seconds(&of(&[grow, shrink.clone()])), seconds(&single)),
         (1, 1, 4)
     );
+}
+
+/// FNV-1a of 64 bits.
+fn digest(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[test]
+fn a_crop_that_is_not_turned_has_the_bytes_of_version_1_0_0() {
+    // Digests of the files that version 1.0.0 wrote.
+    for (format, channels, golden) in [
+        (OutputFormat::Png, Channels::Rgb, 5_249_436_111_669_122_066),
+        (OutputFormat::Png, Channels::Rgba, 1_887_120_909_470_402_745),
+        (OutputFormat::Jpeg, Channels::Rgb, 14_459_542_046_751_086_571),
+        (OutputFormat::Webp, Channels::Rgb, 9_676_996_319_988_069_747),
+    ] {
+        let (source, file) = waves(format, channels);
+        let old =
+            json!({"width": 90, "height": 70, "x": 13, "y": 29, "anchor": "center", "format": "auto", "quality": 85});
+        for degrees in [None, Some(json!(0)), Some(json!(0.0)), Some(json!(-0.0))] {
+            let mut params = old.as_object().expect("an object").clone();
+            params.extend(degrees.map(|degrees| ("degrees".to_owned(), degrees)));
+            let prepared = single("crop", &params, vec![source]).expect("is understood");
+            let made = prepared.run(std::slice::from_ref(&file)).expect("runs");
+            assert_eq!(digest(&made.bytes), golden, "{format:?} {channels:?} {:?}", params.get("degrees"));
+        }
+    }
+}
+
+#[test]
+fn a_rectangle_that_is_turned_too_far_is_refused_by_its_degrees() {
+    let fault = |params: Value| {
+        let prepared = single("crop", &stored("crop", params), vec![SOURCE]).expect("is understood");
+        prepared.estimate().err().map(|unfit| unfit.violation.field)
+    };
+    let named = |field: &str| Some(format!("params.{field}"));
+    assert_eq!(fault(json!({"width": 10, "height": 10, "degrees": 45})), None);
+    assert_eq!(fault(json!({"width": 38, "height": 18, "degrees": 1})), None);
+    assert_eq!(fault(json!({"width": 38, "height": 18, "degrees": 9})), named("degrees"));
+    assert_eq!(fault(json!({"width": 41, "height": 1, "degrees": 9})), named("width"));
+    assert_eq!(fault(json!({"width": 1, "height": 21, "degrees": 9})), named("height"));
+    assert_eq!(fault(json!({"width": 9, "height": 9, "x": 32, "y": 0, "degrees": 9})), named("x"));
+    assert_eq!(fault(json!({"width": 9, "height": 9, "x": 0, "y": -1, "degrees": 9})), named("y"));
+    assert_eq!(fault(json!({"width": 9, "height": 9, "x": 0, "y": 0, "degrees": 9})), named("degrees"));
 }

@@ -202,7 +202,7 @@ impl<M> StartCampaign<'_, M> {
         for (node, prompt) in nodes.iter_mut().zip(&self.campaign.prompts) {
             let id = JobId::generate();
             self.start_job(conn, &canvas, (id, &node.id, prompt), &model, &revision).await?;
-            let marked = target::bind(std::slice::from_mut(node), Work::Job(id, JobOperation::Generate));
+            let marked = target::bind(std::slice::from_mut(node), Work::Job(id, JobOperation::Generate), false);
             bytes_delta += marked.ok_or_else(target_is_taken)?;
             shots.push((prompt.clone(), id, node.id.clone()));
         }

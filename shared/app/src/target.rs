@@ -1,7 +1,7 @@
 //! Nodes that wait for work: bound at its start, released or filled at its end. Only these functions write `metadata.job`
 //! (docs/reference/canvases.md#job-note).
 
-use ::canvas::geometry::fitted_to_slot;
+use ::canvas::geometry::fitted_within;
 use ::canvas::size::serialized_size;
 use db::PgConnection;
 use db::canvases::Change;
@@ -32,12 +32,12 @@ impl Work {
         }
     }
 
-    fn note(self) -> NodeJob {
+    fn note(self, fit: Option<(f64, f64)>) -> NodeJob {
         let (id, operation, run) = match self {
             Self::Job(id, operation) => (Some(id.into()), operation.into(), id.into()),
             Self::Run(id) => (None, WorkOperation::Recipe, id.into()),
         };
-        NodeJob { others: Map::new(), id, operation, run, status: JobStatus::Queued }
+        NodeJob { others: Map::new(), fit, id, operation, run, status: JobStatus::Queued }
     }
 }
 
@@ -50,24 +50,36 @@ pub fn change(node: &mut Node, change: impl FnOnce(&mut Node)) -> i64 {
 
 /// Binds nodes to work that will fill them. The transaction has locked their canvas and read them; the caller writes them. Returns
 /// the growth of the serialized graph in bytes, or `None` when a node is bound to other work.
-pub fn bind(nodes: &mut [Node], work: Work) -> Option<i64> {
+///
+/// With `fit`, an image or video is shown whole within the present size of its node. The note keeps that size until the work ends, so
+/// that a node that somebody resized meanwhile is known by its size.
+pub fn bind(nodes: &mut [Node], work: Work, fit: bool) -> Option<i64> {
     if nodes.iter().any(|node| node.active_job.is_some()) {
         return None;
     }
-    Some(nodes.iter_mut().map(|node| change(node, |node| rebind(node, work))).sum())
+    let bind = |node: &mut Node| {
+        let fits = fit && matches!(node.kind, NodeType::Image | NodeType::Video);
+        mark(node, work, fits.then_some((node.width, node.height)));
+    };
+    Some(nodes.iter_mut().map(|node| change(node, bind)).sum())
 }
 
-/// Binds a node to work, whatever it was bound to.
+/// Binds a node to a job of the work that it is bound to.
 pub fn rebind(node: &mut Node, work: Work) {
+    let fit = node.job().and_then(|note| note.fit);
+    mark(node, work, fit);
+}
+
+fn mark(node: &mut Node, work: Work, fit: Option<(f64, f64)>) {
     node.active_job = Some(work.id());
-    node.server.job = Some(work.note());
+    node.server.job = Some(work.note(fit));
 }
 
 /// Frees a node of the work that ended with `status`.
 pub fn release(node: &mut Node, status: JobStatus) {
     node.active_job = None;
     if let Some(note) = &mut node.server.job {
-        note.status = status;
+        (note.status, note.fit) = (status, None);
     }
 }
 
@@ -105,15 +117,27 @@ pub struct Made {
     pub at: Timestamp,
 }
 
-/// Makes a node show what a job made. The previous asset moves to the node's history, with the run that replaced it. An image node of
-/// the default size takes on the ratio of the image, so that the image is shown whole.
+/// Makes a node show what a job made. The previous asset moves to the node's history, with the run that replaced it. A node that
+/// [takes on the ratio](takes_on_ratio) shows it whole within its present size.
 pub fn fill(node: &mut Node, job: JobId, Made { asset, size, mut provenance, at }: Made) {
-    if node.kind == NodeType::Image && (node.width, node.height) == node.kind.default_size() {
-        (node.width, node.height) = fitted_to_slot(size, &node.title);
+    if takes_on_ratio(node) {
+        (node.width, node.height) = fitted_within(size, &node.title, (node.width, node.height));
     }
     node.replace_asset(asset, at, Some(job.into()));
     provenance.created_at = Some(at);
     node.server.provenance = Some(Box::new(provenance));
+}
+
+/// Returns `true` for a node that has the size that its work found at the start and was asked to fit, and for an image node of the
+/// default size.
+fn takes_on_ratio(node: &Node) -> bool {
+    /// Far below what a person sees, and above the error of a number that is written and read.
+    const TOLERANCE: f64 = 1e-6;
+    let (width, height) = (node.width, node.height);
+    match node.job().and_then(|note| note.fit) {
+        Some(start) => (width - start.0).abs() < TOLERANCE && (height - start.1).abs() < TOLERANCE,
+        None => node.kind == NodeType::Image && (width, height) == node.kind.default_size(),
+    }
 }
 
 /// Makes a node hold the text of a Recipe step. It replaces the client's text and does not count towards the size limit of
@@ -171,13 +195,50 @@ mod tests {
     }
 
     #[test]
+    fn a_start_with_fit_shows_the_whole_image_or_video_within_the_size_of_its_node() {
+        let work = Work::Job(JobId::generate(), JobOperation::Generate);
+        let filled = |kind, size: (f64, f64), resized: Option<(f64, f64)>| {
+            let mut nodes = [Node { kind, width: size.0, height: size.1, ..node() }];
+            bind(&mut nodes, Work::Run(RunId::generate()), true).expect("is free");
+            let [mut node] = nodes;
+            rebind(&mut node, work);
+            (node.width, node.height) = resized.unwrap_or(size);
+            fill(&mut node, JobId::generate(), made("a"));
+            release(&mut node, JobStatus::Succeeded);
+            assert_eq!(node.job().map(|job| job.fit), Some(None), "the size is of no use any more");
+            (node.width, node.height)
+        };
+        for kind in [NodeType::Image, NodeType::Video] {
+            assert_eq!(filled(kind, (640.0, 640.0), None), (640.0, 388.0));
+            assert_eq!(filled(kind, (640.0, 228.0), None), (356.0, 228.0));
+            assert_eq!(filled(kind, (640.0, 640.0), Some((640.0, 641.0))), (640.0, 641.0));
+            assert_eq!(filled(kind, (640.0, 640.0), Some((320.0, 320.0))), (320.0, 320.0));
+        }
+        let mut text = [Node { kind: NodeType::Text, ..node() }];
+        bind(&mut text, Work::Run(RunId::generate()), true).expect("is free");
+        assert_eq!(text[0].job().map(|job| job.fit), Some(None), "a text has no ratio");
+    }
+
+    #[test]
+    fn the_size_at_the_start_is_the_same_once_it_was_stored() {
+        for (width, height) in [(1000.0 / 3.0, 0.1 + 0.2 + 99.0), (1.0, 100_000.0 / 7.0)] {
+            let mut nodes = [Node { width, height, ..node() }];
+            bind(&mut nodes, Work::Run(RunId::generate()), true).expect("is free");
+            let stored = nodes[0].server.text().into_owned();
+            let [mut node] = nodes;
+            node.server = domain::stored::Stored::from_stored(stored).expect("an object");
+            assert!(takes_on_ratio(&node), "{width} {height}");
+        }
+    }
+
+    #[test]
     fn a_node_is_bound_once_and_released_with_the_status_of_its_work() {
         let work = Work::Job(JobId::generate(), JobOperation::Action);
         let mut nodes = [node()];
-        let grown = bind(&mut nodes, work).expect("is free");
+        let grown = bind(&mut nodes, work, false).expect("is free");
         assert!(grown > 0 && nodes[0].active_job == Some(work.id()));
         assert_eq!(nodes[0].job().map(|job| job.status), Some(JobStatus::Queued));
-        assert_eq!(bind(&mut nodes, Work::Run(RunId::generate())), None);
+        assert_eq!(bind(&mut nodes, Work::Run(RunId::generate()), false), None);
         assert_eq!(
             change(&mut nodes[0], |node| release(node, JobStatus::Succeeded)),
             "succeeded".len() as i64 - "queued".len() as i64

@@ -2,7 +2,7 @@
 
 use ::canvas::Footprint;
 use ::canvas::Options;
-use ::canvas::geometry::{fitted, fitted_as, fitted_to_slot};
+use ::canvas::geometry::{fitted, fitted_as, fitted_within};
 use ::canvas::placement::{Frame, Location, free_spot};
 use ::canvas::size::serialized_size;
 use ::canvas::targets;
@@ -235,7 +235,9 @@ impl UploadAsset<'_> {
         let (kind, summary, (width, height)) = match asset.kind {
             AssetKind::Video => (NodeType::Video, "uploaded a video", fitted_as(NodeType::Video, size, &title)),
             // A cell is as large as an image node usually is, and the image covers nothing beyond it.
-            _ if cell.is_some() => (NodeType::Image, "uploaded an image", fitted_to_slot(size, &title)),
+            _ if cell.is_some() => {
+                (NodeType::Image, "uploaded an image", fitted_within(size, &title, NodeType::Image.default_size()))
+            }
             _ => (NodeType::Image, "uploaded an image", fitted(size, &title)),
         };
         let provenance = Provenance { created_at: Some(asset.created_at), ..Provenance::new(ProvenanceKind::Upload) };

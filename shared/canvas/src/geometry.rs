@@ -4,6 +4,9 @@ use domain::graph::{Node, NodeType};
 
 /// Height of the title strip below an image, in canvas units.
 pub(crate) const CAPTION: f64 = 28.0;
+/// Least width and height of an image or video node with a title strip, in canvas units.
+const CAPTION_WIDTH_MIN: f64 = 2.0 * CAPTION;
+const CAPTION_HEIGHT_MIN: f64 = 3.0 * CAPTION;
 /// Least distance from a Section's top edge to its first row, in canvas units.
 pub(crate) const HEAD: f64 = 96.0;
 /// Font size of a Section's title without `metadata.fontSize`, in canvas units.
@@ -23,7 +26,7 @@ const FILL_RATIO_MAX: f64 = 1.2;
 
 /// Returns `true` if an image or video node of this size shows its title in a strip at the bottom.
 pub(crate) fn has_caption(title: &str, (width, height): (f64, f64)) -> bool {
-    !title.trim().is_empty() && height >= 3.0 * CAPTION && width >= 2.0 * CAPTION
+    !title.trim().is_empty() && height >= CAPTION_HEIGHT_MIN && width >= CAPTION_WIDTH_MIN
 }
 
 /// Height of the area that a node of this size has for its image.
@@ -72,16 +75,39 @@ pub fn fitted_as(kind: NodeType, shown: (f64, f64), title: &str) -> (f64, f64) {
     sized(shown, title, kind.default_size().0)
 }
 
-/// The size that an empty image node of the default size takes on with its image. It shows the image whole and is
-/// nowhere larger, so that it covers nothing new.
-pub fn fitted_to_slot(image: (f64, f64), title: &str) -> (f64, f64) {
-    fitted_within(image, title, IMAGE_SIDE)
+/// The size of the largest node that shows an image whole and is nowhere larger than `bounds`, so that it covers nothing new. It has no
+/// strip for its title where the image is larger without one.
+pub fn fitted_within(image: (f64, f64), title: &str, (width, height): (f64, f64)) -> (f64, f64) {
+    // The largest with a strip, without one, and below the least width and height of a node with one.
+    let candidates = [
+        (width, height - CAPTION, CAPTION),
+        (width, height, 0.0),
+        (width.min(CAPTION_WIDTH_MIN - 1.0), height, 0.0),
+        (width, height.min(CAPTION_HEIGHT_MIN - 1.0), 0.0),
+    ];
+    let sizes =
+        candidates.into_iter().filter(|(_, height, _)| *height >= 1.0).filter_map(|(width, height, caption)| {
+            let area = largest_area(image, (width, height));
+            let size = (area.0, area.1 + caption);
+            (has_caption(title, size) == (caption > 0.0)).then_some(size)
+        });
+    let area = |size: &(f64, f64)| size.0 * size.1;
+    sizes.reduce(|best, size| if area(&size) > area(&best) { size } else { best }).unwrap_or((width, height))
 }
 
-/// The size of the node that shows an image whole and is nowhere larger than `side`.
-pub(crate) fn fitted_within(image: (f64, f64), title: &str, side: f64) -> (f64, f64) {
-    let (width, height) = sized(image, title, side);
-    if height <= side { (width, height) } else { sized(image, title, side - CAPTION) }
+/// The largest area within these sides that has the ratio of an image. It keeps one of the sides; the other one is rounded to a whole
+/// unit, as that of [`height_for`] is.
+fn largest_area(image: (f64, f64), (width, height): (f64, f64)) -> (f64, f64) {
+    let by_width = (width, (width * image.1 / image.0).round().max(1.0));
+    let by_height = ((height * image.0 / image.1).round().max(1.0), height);
+    // A side between two whole units is the bound of what was rounded up to the second.
+    if width * image.1 <= height * image.0 {
+        let tall = (by_height.0 <= width && by_height.0 * height > by_width.0 * by_width.1).then_some(by_height);
+        tall.unwrap_or((width, by_width.1.min(height)))
+    } else {
+        let wide = (by_width.1 <= height && width * by_width.1 > by_height.0 * by_height.1).then_some(by_width);
+        wide.unwrap_or((by_height.0.min(width), height))
+    }
 }
 
 fn sized((width, height): (f64, f64), title: &str, side: f64) -> (f64, f64) {
@@ -157,10 +183,36 @@ mod tests {
 
     #[test]
     fn a_filled_slot_is_no_larger_than_it_was() {
-        assert_eq!(fitted_to_slot((1024.0, 1024.0), "image"), (292.0, 320.0));
-        assert_eq!(fitted_to_slot((1024.0, 1024.0), ""), (320.0, 320.0));
-        assert_eq!(fitted_to_slot((1600.0, 900.0), "image"), (320.0, 208.0));
-        assert_eq!(fitted_to_slot((900.0, 1600.0), "image"), (164.0, 320.0));
+        let slot = (320.0, 320.0);
+        assert_eq!(fitted_within((1024.0, 1024.0), "image", slot), (292.0, 320.0));
+        assert_eq!(fitted_within((1024.0, 1024.0), "", slot), (320.0, 320.0));
+        assert_eq!(fitted_within((1600.0, 900.0), "image", slot), (320.0, 208.0));
+        assert_eq!(fitted_within((900.0, 1600.0), "image", slot), (164.0, 320.0));
+        assert_eq!(fitted_within((320.0, 300.0), "image", slot), (311.0, 320.0));
+        assert_eq!(fitted_within((320.0, 60.0), "image", slot), (320.0, 88.0));
+        assert_eq!(fitted_within((30000.0, 1.0), "image", slot), (320.0, 1.0));
+        assert_eq!(fitted_within((1.0, 30000.0), "image", slot), (1.0, 320.0));
+    }
+
+    #[test]
+    fn the_largest_size_within_a_box_has_a_strip_unless_that_costs_more_than_it_is_worth() {
+        for (bounds, image, title, expected) in [
+            // Above the strip, 400 × 272 are left.
+            ((400.0, 300.0), (2000.0, 1000.0), "Lamp", (400.0, 228.0)),
+            ((400.0, 300.0), (1000.0, 2000.0), "Lamp", (136.0, 300.0)),
+            ((400.0, 300.0), (1000.0, 2000.0), "", (150.0, 300.0)),
+            // Too low or too narrow for a strip.
+            ((100.0, 80.0), (100.0, 80.0), "Lamp", (100.0, 80.0)),
+            ((55.0, 300.0), (100.0, 100.0), "Lamp", (55.0, 55.0)),
+            // 51 × 292 above a strip would be too narrow for one.
+            ((320.0, 320.0), (100.0, 570.0), "Lamp", (55.0, 314.0)),
+            // Sides between whole units.
+            ((320.5, 200.5), (200.0, 100.0), "", (320.5, 160.0)),
+            ((320.5, 200.5), (100.0, 100.0), "", (201.0, 200.5)),
+            ((1.0, 1.0), (300.0, 100.0), "Lamp", (1.0, 1.0)),
+        ] {
+            assert_eq!(fitted_within(image, title, bounds), expected, "{bounds:?} {image:?} {title}");
+        }
     }
 
     #[test]
@@ -178,17 +230,19 @@ mod tests {
             height in 1..=30_000_u32,
             title in select(vec!["Lamp", "", "  "]),
             at in 1.0..2000.0,
+            bounds in (1.0..2000.0, 1.0..2000.0),
         ) {
             let image = (f64::from(width), f64::from(height));
             let followed = (at, height_for(image, title, at));
-            let small = fitted_within(image, title, 240.0);
-            prop_assert!(small.0 <= 240.0 && small.1 <= 240.0);
-            for size in [fitted(image, title), fitted_to_slot(image, title), small, followed] {
+            let within = fitted_within(image, title, bounds);
+            prop_assert!(within.0 <= bounds.0 && within.1 <= bounds.1, "{:?} in {:?}", within, bounds);
+            prop_assert_eq!(fitted_within(image, title, within), within, "a size that fits stays");
+            for size in [fitted(image, title), within, followed] {
                 prop_assert_ne!(Fit::new(title, size, image.0 / image.1), Fit::Cropped, "{:?}", size);
                 prop_assert!(size.0 >= 1.0 && size.1 >= 1.0);
             }
-            let slot = fitted_to_slot(image, title);
-            prop_assert!(slot.0 <= 320.0 && slot.1 <= 320.0, "{:?}", slot);
+            let whole = fitted(image, title);
+            prop_assert_eq!(fitted_within(image, title, whole), whole, "as does that of a node made for the image");
             // The caption takes no more than its own height from the image.
             if followed.1 <= NODE_SIDE_MAX && followed.1 >= 200.0 {
                 let area = image_height(title, followed);

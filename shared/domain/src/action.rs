@@ -12,8 +12,9 @@ use crate::graph::{enumeration, named};
 use crate::known;
 use crate::page::{CatalogEntry, Page};
 
-/// Version of every Action.
-pub const ACTION_VERSION: &str = "1.0.0";
+/// Versions of Actions, oldest first. An Action gets the next one when it takes more parameters; stored requests and provenance keep
+/// the version that made the result.
+pub const ACTION_VERSIONS: [&str; 2] = ["1.0.0", "1.1.0"];
 
 // The list of Actions, in the order in which lists serve them.
 named! {
@@ -70,7 +71,7 @@ pub struct ActionVersion;
 
 impl PartialSchema for ActionVersion {
     fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new().schema_type(Type::String).enum_values(Some([ACTION_VERSION])).into()
+        ObjectBuilder::new().schema_type(Type::String).enum_values(Some(ACTION_VERSIONS)).into()
     }
 }
 
@@ -179,7 +180,7 @@ pub struct Action {
     /// Slug of the Action.
     #[schema(value_type = ActionSlug)]
     pub slug: Cow<'static, str>,
-    /// Version of the Action: `1.0.0`.
+    /// Version of the Action.
     #[schema(value_type = ActionVersion)]
     pub version: Cow<'static, str>,
     /// Title for people.

@@ -285,6 +285,10 @@ pub struct NodeJob {
     #[serde(flatten)]
     #[schema(ignore)]
     pub others: Map<String, Value>,
+    /// Width and height of the node at the start, of a start with `fit` that is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<f64>>, min_items = 2, max_items = 2)]
+    pub fit: Option<(f64, f64)>,
     /// Handle of the job; absent while no job of a Recipe run writes to the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<JobHandle>,
@@ -412,6 +416,7 @@ mod tests {
     fn a_document_is_written_as_the_releases_before_wrote_it() {
         for text in [
             r#"{"content":"c","history":[{"asset":"asset:me:a","at":"2026-01-02T03:04:05.678Z","run":"run:1"}],"job":{"id":"job:1","operation":"action","run":"run:1","status":"succeeded"},"provenance":{"actionId":"action:resize","actionVersion":"1.0.0","createdAt":"2026-01-02T03:04:05.678Z","elements":["element:e@v1"],"kind":"action","model":"m","operation":"action","params":{"fit":"inside","width":1.5},"prompt":"p","provider":"openai","quality":"high","references":[{"handle":"node:n","role":"style"}],"run":"run:1","size":"1x1","sourceUrl":"https://a.example/b","standIn":true},"recipe":{"inputs":[{"key":"k","nodeId":"n"}],"instance":"i","key":"k","name":"n","outputs":[],"recipe":"recipe:r","role":"instance","version":"1.0.0"},"source":{"imageUrl":"https://a.example/b","pageUrl":"https://a.example","resolvedUrl":"https://a.example","variant":{"evidence":"selected","selector":"a=b"}}}"#,
+            r#"{"job":{"fit":[320.0,180.5],"operation":"recipe","run":"run:recipe-1","status":"queued"}}"#,
             r#"{"job":{"operation":"recipe","run":"run:recipe-1","status":"queued"}}"#,
             "{}",
         ] {

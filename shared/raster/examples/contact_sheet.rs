@@ -54,7 +54,7 @@ fn rows(photo: &File) -> Result<Vec<(&'static str, [File; 3])>> {
     let cropped = |anchor| {
         file(raster::crop::transform(
             photo,
-            &Crop { width: 400, height: 300, place: CropPosition::Anchored(anchor) },
+            &Crop { width: 400, height: 300, place: CropPosition::Anchored(anchor), degrees: 0.0 },
             PNG,
         ))
     };
@@ -168,7 +168,7 @@ fn caption(text: &str) -> Caption {
 /// An image to overlay: the center of the photograph, rotated by 45 degrees, on a transparent
 /// background.
 fn logo(photo: &File) -> Result<File> {
-    let square = Crop { width: 300, height: 300, place: CropPosition::Anchored(Anchor::Center) };
+    let square = Crop { width: 300, height: 300, place: CropPosition::Anchored(Anchor::Center), degrees: 0.0 };
     let square = file(raster::crop::transform(photo, &square, PNG))?;
     let turn = Rotate { degrees: 45.0, expand: true, flip: Flip::None, background: Color::TRANSPARENT };
     file(raster::rotate::transform(&square, &turn, PNG))

@@ -2,13 +2,14 @@
 
 use crate::bitmap::Bitmap;
 use crate::color::Color;
-use crate::decode::{self, Bands, DecodeError};
+use crate::decode::{self, BAND, Bands, DecodeError};
 use crate::format::Format;
 use crate::geometry::{Rect, Size};
 use crate::header::{Header, probe};
 use crate::orientation::Orientation;
 use crate::pipeline::{Change, Error, Finish};
 use crate::resize::{self, Plan};
+use crate::sample::Padded;
 
 /// The image that an Action reads. Pixels give the same result as a PNG of them.
 #[derive(Debug)]
@@ -71,6 +72,22 @@ impl<'a> Input<'a> {
             Self::Pixels(image) if part.size == image.size() => Ok(image),
             Self::Pixels(image) => Ok(image.cropped(part)),
         }
+    }
+
+    /// A part of the image in the form from which it is resampled. An upright JPEG is never held in another form.
+    pub(crate) fn padded(self, part: Rect) -> Result<Padded, DecodeError> {
+        let bands = match &self {
+            Self::File(bytes, header) => Bands::open(bytes, header, part)?,
+            Self::Pixels(_) => None,
+        };
+        let Some(mut bands) = bands else { return Ok(Padded::from_bitmap(&self.decode_part(part)?)) };
+        let (mut source, mut buffer) = (Padded::new(part.size), Vec::new());
+        while let Some(band) = bands.next(BAND, buffer)? {
+            source.push(&band);
+            buffer = band.into_pixels();
+        }
+        bands.finish()?;
+        Ok(source)
     }
 
     /// [`decode_turned`](decode::decode_turned).

@@ -264,6 +264,33 @@ async fn an_instance_is_run_with_what_its_ports_hold() {
 }
 
 #[tokio::test]
+async fn an_image_output_shows_its_image_whole_within_its_box_on_request() {
+    let stack = &Stack::with_workers().await;
+    let setting = Setting::new(stack, 5).await;
+    let fork = fork_onto(&setting.user, RECIPE, &setting.canvas, json!({})).await.expect(201).json();
+    let (instance, banner) = (&fork["resolvedIds"]["recipe"], text(&fork, "/resolvedIds/output-banner").to_owned());
+    let resize = json!([{"type": "node.update", "nodeId": banner, "patch": {"width": 900, "height": 128}}]);
+    setting.user.apply(text(&setting.canvas, "/id"), resize).await;
+    let mut sizes = Vec::new();
+    for more in [json!({}), json!({"fit": true})] {
+        let run = setting.start(with(json!({"instanceNodeId": instance}), more)).await.expect(202).json();
+        let done = setting.user.finished(&run).await;
+        assert_eq!(done["status"], "succeeded", "{done}");
+        let canvas = setting.now().await;
+        let node = nodes(&canvas)[&banner].clone();
+        let asset = text(&node, "/asset");
+        let asset = setting.user.get(&format!("/assets/{asset}")).await.ok()["asset"].clone();
+        let side = |name: &str| asset[name].as_f64().expect("a side");
+        let whole = (100.0 * side("width") / side("height")).round();
+        sizes.push((node["width"].as_f64(), node["height"].as_f64(), whole));
+    }
+    let [plain, fitted] = [sizes[0], sizes[1]];
+    assert_eq!((plain.0, plain.1), (Some(900.0), Some(128.0)), "not by default");
+    // 100 units above the strip with the title.
+    assert_eq!((fitted.0, fitted.1), (Some(fitted.2), Some(128.0)));
+}
+
+#[tokio::test]
 async fn what_is_no_instance_of_the_recipe_is_422() {
     let stack = &Stack::without_workers().await;
     let setting = Setting::new(stack, 5).await;

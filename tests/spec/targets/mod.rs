@@ -1,5 +1,6 @@
 //! Starts that add their targets, and connections into targets (docs/reference/jobs.md#new-targets).
 
+mod fit;
 mod refused;
 
 use std::time::Duration;

@@ -45,6 +45,10 @@ start_request! {
         /// `true` if a `flow` connection leads from each input that is a node, and from each `with`, to its target. Default: `true`
         /// with `place`.
         connect: Option<bool>,
+        /// `true` if each target takes the largest size within its present box that shows its result whole; one that was resized meanwhile
+        /// keeps its size. Implied by `place`.
+        #[serde(default)]
+        fit: bool,
         /// Node or asset handles. Each is the input of a run of its own.
         #[schema(value_type = Vec<ImageHandle>, min_items = 1, max_items = 20)]
         inputs: Vec<String>,
@@ -135,7 +139,7 @@ impl ChainRequest {
             Targets::Nodes(checked_targets(&mut check, &targets, &read))
         });
         check.finish(|| {
-            let destination = destination(place.or(targets)?, self.connect);
+            let destination = destination(place.or(targets)?, self.connect, self.fit);
             let checked = Checked { canvas: canvas?, base_revision: self.base_revision, terms, webhook, destination };
             Some(CheckedChain { checked, inputs: inputs.into_iter().collect::<Option<_>>()?, steps })
         })

@@ -42,6 +42,10 @@ start_request! {
         place: Option<TargetPlace>,
         /// `true` if a `flow` connection leads from each input that is a node to the target. Default: `true` with `place`.
         connect: Option<bool>,
+        /// `true` if the target takes the largest size within its present box that shows its result whole; one that was resized meanwhile
+        /// keeps its size. Implied by `place`.
+        #[serde(default)]
+        fit: bool,
         /// Node or asset handles, in the order that the Action declares.
         #[schema(min_items = 1, max_items = 2)]
         inputs: Vec<String>,
@@ -131,7 +135,7 @@ impl RunRequest {
                     base_revision: self.base_revision,
                     terms,
                     webhook,
-                    destination: destination(targets?, self.connect),
+                    destination: destination(targets?, self.connect, self.fit),
                 },
                 inputs,
                 params,

@@ -56,6 +56,10 @@ start_request! {
         /// `true` if the nodes among `references` and `source` are connected to each target: `reference` with its role, `flow`
         /// from the source. Default: `true` with `place`.
         pub connect: Option<bool>,
+        /// `true` if each target takes the largest size within its present box that shows its result whole; one that was resized meanwhile
+        /// keeps its size. Implied by `place`.
+        #[serde(default)]
+        pub fit: bool,
         /// Prompt; excludes `promptNodeId`.
         #[schema(min_length = 1, max_length = 8000)]
         pub prompt: Option<String>,

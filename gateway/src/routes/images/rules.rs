@@ -91,7 +91,7 @@ impl ImageStart {
                 canvas: canvas?,
                 base_revision: self.base_revision,
                 terms,
-                destination: destination(place.or(targets.map(Targets::Nodes))?, self.connect),
+                destination: destination(place.or(targets.map(Targets::Nodes))?, self.connect, self.fit),
                 is_listed: self.target_node_ids.is_some(),
                 count: self.count,
                 wanted,

@@ -28,7 +28,7 @@ use crate::extract::prefer;
 use crate::models::malformed_name;
 use crate::observe::Trace;
 use crate::openapi::errors::WriteErrors;
-use crate::place::{location_of, with_location};
+use crate::place::{location_of, with_fit, with_location};
 use crate::problem::{Result, combine_violations};
 use crate::reply;
 use crate::runs::recipe_document;
@@ -66,6 +66,10 @@ start_request! {
         /// Quality of the images; overrides the Recipe.
         #[schema(max_length = 80)]
         quality: Option<String>,
+        /// `true` if each image output takes the largest size within the present box of its node that shows it whole; one that was
+        /// resized meanwhile keeps its size.
+        #[serde(default)]
+        fit: bool,
         /// Webhook to notify when the run ends.
         webhook: Option<WebhookInput>,
     }
@@ -168,6 +172,7 @@ impl RunRecipe {
                 location,
                 inputs,
                 choice: Choice { model: self.model, size: self.size, quality: self.quality },
+                fit: self.fit,
                 webhook,
             })
         })
@@ -189,7 +194,7 @@ fn start_of<'a>(
         "instanceNodeId": run.instance, "model": model, "size": size, "quality": quality,
         "webhook": run.webhook,
     });
-    let body = with_location(with_cap(body, &run.terms), &run.location);
+    let body = with_location(with_fit(with_cap(body, &run.terms), run.fit), &run.location);
     let fingerprint = fingerprint(PATH, &run.canvas.to_string(), &body);
     StartRun {
         models: app,

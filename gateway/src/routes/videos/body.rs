@@ -33,6 +33,10 @@ start_request! {
         /// `true` if the nodes among frames and references are connected to the target. Only with a target. Default: `true` with
         /// `place`.
         pub connect: Option<bool>,
+        /// `true` if the target takes the largest size within its present box that shows its result whole; one that was resized meanwhile
+        /// keeps its size. Only with a target. Implied by `place`.
+        #[serde(default)]
+        pub fit: bool,
         /// Owner of the canvas, for a plain id.
         #[schema(value_type = Option<AccountUid>)]
         pub owner_uid: Option<String>,

@@ -59,7 +59,7 @@ impl VideoStart {
                 true => Some(Target {
                     canvas: canvas.clone()?,
                     base_revision: self.base_revision?,
-                    destination: destination(targets?, self.connect),
+                    destination: destination(targets?, self.connect, self.fit),
                 }),
                 false => None,
             };
@@ -94,6 +94,7 @@ impl VideoStart {
         } else {
             check.note_if(self.base_revision.is_some(), "baseRevision", "needs targetNodeId or place");
             check.note_if(self.connect.is_some(), "connect", "needs targetNodeId or place");
+            check.note_if(self.fit, "fit", "needs targetNodeId or place");
         }
         let node = node.and_then(|node| check.parsed("targetNodeId", NodeId::parse(&node)));
         let place = place.map(|place| {
@@ -219,7 +220,8 @@ mod tests {
             (on(json!({"place": {"count": 2}})), &["place.count"]),
             (on(json!({"place": {"x": 1}})), &["place.y"]),
             (on(json!({})), &["baseRevision"]),
-            (fields(json!({"connect": true})), &["connect"]),
+            (fields(json!({"connect": true, "fit": true})), &["connect", "fit"]),
+            (fields(json!({"fit": false})), &[]),
             (fields(json!({"targetNodeId": "n"})), &["canvasId", "baseRevision"]),
             (fields(json!({"place": {}, "baseRevision": "r"})), &["canvasId"]),
             (fields(json!({"place": {}, "canvasId": "c"})), &["baseRevision"]),

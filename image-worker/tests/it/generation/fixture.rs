@@ -259,7 +259,7 @@ impl GenerationFixture {
         for node in &targets {
             nodes.push(db::canvases::node(conn, key, node).await.expect("reads").expect("is there"));
         }
-        app::target::bind(&mut nodes, app::target::Work::Job(id, operation)).expect("is free");
+        app::target::bind(&mut nodes, app::target::Work::Job(id, operation), false).expect("is free");
         put(conn, key, &nodes).await;
         db::pool::commit(transaction).await.expect("commits");
         id

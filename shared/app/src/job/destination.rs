@@ -35,6 +35,8 @@ pub struct Destination {
     pub targets: Targets,
     /// `true` if the nodes that the job reads are connected to its targets.
     pub connect: bool,
+    /// `true` if a target takes the largest size within its present one that shows its result whole.
+    pub fit: bool,
 }
 
 /// What is known of the result of a target before it is made.

@@ -115,7 +115,6 @@ pub(super) fn fill(
     (status, at): (JobStatus, Timestamp),
 ) -> i64 {
     let fill = |node: &mut Node| {
-        target::release(node, status);
         if let Some(placement) = placements.iter().find(|placement| placement.node == node.id) {
             let made = Made {
                 asset: asset(owner, placement),
@@ -125,6 +124,7 @@ pub(super) fn fill(
             };
             target::fill(node, job, made);
         }
+        target::release(node, status);
     };
     nodes.iter_mut().map(|node| target::change(node, fill)).sum()
 }

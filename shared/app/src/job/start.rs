@@ -296,12 +296,13 @@ impl StartJob<'_> {
         let JobTargets { mut nodes, addition, .. } = plan.targets;
         let actor = start.caller.actor();
         let targets: Vec<NodeId> = nodes.iter().map(|node| node.id.clone()).collect();
+        let fit = start.work.destination().fit;
         let (mut rest, mut bound) = (nodes.as_mut_slice(), 0);
         for (id, job) in start.ids.iter().zip(&plan.jobs) {
             let (own, others) = rest
                 .split_at_mut_checked(job.request.targets().len())
                 .ok_or_else(|| Error::Inconsistent("a start has fewer targets than its jobs".into()))?;
-            bound += target::bind(own, target::Work::Job(*id, plan.operation)).ok_or_else(target_is_taken)?;
+            bound += target::bind(own, target::Work::Job(*id, plan.operation), fit).ok_or_else(target_is_taken)?;
             rest = others;
         }
         let mut change = match &addition {

@@ -66,6 +66,8 @@ pub struct NewRecipeRun {
     pub inputs: BTreeMap<String, Given>,
     /// The overrides of the request.
     pub choice: Choice,
+    /// `true` if an output takes the largest size within its present one that shows its image whole.
+    pub fit: bool,
     /// Webhook to notify when the run ends; its URL has been checked.
     pub webhook: Option<WebhookInput>,
 }
@@ -304,7 +306,7 @@ impl<M: Models> StartRun<'_, M> {
         let outputs: Vec<NodeId> = plan.steps.iter().map(|step| step.node.clone()).collect();
         let nodes: Option<Vec<Node>> = outputs.iter().map(|output| graph.node(output).cloned()).collect();
         let mut nodes = nodes.ok_or_else(target_is_taken)?;
-        let bound = target::bind(&mut nodes, Work::Run(self.id)).ok_or_else(target_is_taken)?;
+        let bound = target::bind(&mut nodes, Work::Run(self.id), self.run.fit).ok_or_else(target_is_taken)?;
         let revision = service::random::revision();
         let actor = self.caller.actor();
         let mut change = canvas::change(&revision, graph, placed);

@@ -174,7 +174,7 @@ impl Fixture {
         let mut conn = self.conn().await;
         let node = canvases::node(&mut conn, self.canvas.key, &self.node).await.expect("reads a node");
         let mut node = node.expect("is there");
-        let bound = target::bind(std::slice::from_mut(&mut node), Work::Job(id, JobOperation::Action));
+        let bound = target::bind(std::slice::from_mut(&mut node), Work::Job(id, JobOperation::Action), false);
         assert!(bound.is_some());
         put(&mut conn, self.canvas.key, [&node]).await;
         id

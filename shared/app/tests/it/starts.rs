@@ -38,7 +38,7 @@ impl Resize {
 
     /// A resize into each of several nodes.
     fn into_each(targets: &[NodeId]) -> Self {
-        let destination = Destination { targets: Targets::Nodes(targets.to_vec()), connect: false };
+        let destination = Destination { targets: Targets::Nodes(targets.to_vec()), connect: false, fit: false };
         Self { destination, credit_cost: 0 }
     }
 }

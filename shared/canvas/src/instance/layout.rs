@@ -109,7 +109,7 @@ struct Size {
 /// The size of a port. An image port shows its image whole.
 fn port_size(input: &Input, image: Option<(f64, f64)>) -> Size {
     let (width, height) = match (input.kind.node_type(), image) {
-        (NodeType::Image, Some(image)) => fitted_within(image, &input.label, PORT_SIDE),
+        (NodeType::Image, Some(image)) => fitted_within(image, &input.label, (PORT_SIDE, PORT_SIDE)),
         (NodeType::Image, None) => (PORT_SIDE, PORT_SIDE),
         (NodeType::Sticky, _) => (240.0, 200.0),
         _ => (280.0, 180.0),

@@ -48,6 +48,9 @@ pub async fn action(context: &Context, action: Action) -> Outcome {
             let is_single =
                 with.is_none() && then.is_empty() && inputs.len() <= known.inputs.len() && targets.len() < 2;
             let mut body = Body::from_iter([("canvasId".into(), json!(on)), ("inputs".into(), json!(inputs))]);
+            if !targets.is_empty() {
+                body.insert("fit".into(), true.into());
+            }
             match targets.as_slice() {
                 [] => _ = body.insert("place".into(), place(position, None)),
                 [target] if is_single => _ = body.insert("targetNodeId".into(), json!(target)),
@@ -184,6 +187,7 @@ pub async fn recipe(context: &Context, recipe: Recipe) -> Outcome {
             let on = canvas(&options.on)?;
             let mut body =
                 Body::from_iter([("canvasId".into(), json!(on)), ("inputs".into(), ports(&inputs).await?.into())]);
+            body.insert("fit".into(), true.into());
             insert(&mut body, "version", version);
             insert(&mut body, "instanceNodeId", instance);
             insert(&mut body, "near", near);

@@ -81,6 +81,7 @@ async fn make(
         body.insert("place".into(), place(options.position, options.title));
     } else {
         body.insert("targetNodeIds".into(), json!(options.targets));
+        body.insert("fit".into(), true.into());
     }
     let order = Order { name: name.to_owned(), canvas: Some(on), body, route, is_paid: true };
     start(context, order, &options.start.start).await
@@ -135,6 +136,7 @@ pub async fn video(context: &Context, video: Video) -> Outcome {
         body.insert("place".into(), place(video.position.clone(), video.title.clone()));
     }
     insert(&mut body, "targetNodeId", video.target.clone());
+    insert(&mut body, "fit", video.target.is_some().then_some(true));
     let order = Order {
         name: "video".into(),
         canvas: on.filter(|_| is_targeted),

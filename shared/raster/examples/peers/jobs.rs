@@ -78,7 +78,7 @@ pub fn ours(job: &str, files: &HashMap<String, Vec<u8>>) -> std::result::Result<
             raster::grade::transform(file("photo.webp"), &Grade::NEUTRAL, jpeg)
         }
         "crop" => {
-            let crop = Crop { width: 2000, height: 1500, place: CropPosition::At { x: 1000, y: 750 } };
+            let crop = Crop { width: 2000, height: 1500, place: CropPosition::At { x: 1000, y: 750 }, degrees: 0.0 };
             raster::crop::transform(file("photo.jpg"), &crop, finish)
         }
         "rotate-90" => raster::rotate::transform(file("photo.jpg"), &turn(90.0), finish),

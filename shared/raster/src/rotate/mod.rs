@@ -14,8 +14,7 @@ use std::str::FromStr;
 
 use crate::bitmap::{Bitmap, Channels};
 use crate::color::Color;
-use crate::decode::{BAND, Bands, DecodeError};
-use crate::encode::jpeg_encoder;
+use crate::decode::DecodeError;
 use crate::geometry::{Anchor, ParseError, Rect, Size};
 use crate::input::Input;
 use crate::orientation::Orientation;
@@ -119,31 +118,12 @@ pub fn plan(source: Size, rotate: &Rotate) -> Result<Size, PlanError> {
 /// Any [`Error`]. A result above the limits is rejected before the image is decoded.
 pub fn change(image: Input, rotate: &Rotate, rows: Option<Finish>) -> Result<Change, Error> {
     let size = plan(image.size(), rotate)?;
-    let flip = Orientation::from(rotate.flip);
-    let image = match quarter_turn(rotate.degrees) {
-        Some(rotation) => {
-            let turned = image.decode_turned(flip.then(rotation))?;
-            if turned.size() == size { turned } else { recentred(turned, size, rotate.background) }
-        }
-        None => {
-            let rows = rows.filter(|finish| finish.is_jpeg(image.format()));
-            let turning = turning(image, rotate, size)?;
-            let (channels, background) = (turning.channels(), rotate.background);
-            if let (Channels::Rgb, Some(finish)) = (channels, rows) {
-                let mut encoder = jpeg_encoder(size, channels, finish.quality);
-                for first in (0..size.height).step_by(BAND as usize) {
-                    let count = BAND.min(size.height - first);
-                    let mut band = Bitmap::filled(Size::new(size.width, count), channels, background);
-                    turning.fill(first as usize, band.pixels_mut());
-                    encoder.write(band.pixels());
-                }
-                return Ok(Change::Written(Output::jpeg(encoder, size)));
-            }
-            let mut image = Bitmap::filled(size, channels, background);
-            turning.fill(0, image.pixels_mut());
-            image
-        }
+    let Some(rotation) = quarter_turn(rotate.degrees) else {
+        let jpeg = rows.filter(|finish| finish.is_jpeg(image.format()));
+        return Ok(turning(image, rotate, size)?.change(size, jpeg));
     };
+    let turned = image.decode_turned(Orientation::from(rotate.flip).then(rotation))?;
+    let image = if turned.size() == size { turned } else { recentred(turned, size, rotate.background) };
     Ok(Change::Pixels { image, background: rotate.background })
 }
 
@@ -159,22 +139,10 @@ pub fn transform(bytes: &[u8], rotate: &Rotate, finish: Finish) -> Result<Output
 /// The image, mirrored and prepared for rotation onto a canvas of size `size`.
 fn turning(image: Input, rotate: &Rotate, size: Size) -> Result<Turning, DecodeError> {
     let whole = Rect { x: 0, y: 0, size: image.size() };
-    let mut source = Padded::new(image.size());
-    let bands = match &image {
-        Input::File(bytes, header) if rotate.flip == Flip::None => Bands::open(bytes, header, whole)?,
-        _ => None,
+    let source = match rotate.flip {
+        Flip::None => image.padded(whole)?,
+        flip => Padded::from_bitmap(&image.decode_turned(flip.into())?),
     };
-    match bands {
-        Some(mut bands) => {
-            let mut buffer = Vec::new();
-            while let Some(band) = bands.next(BAND, buffer)? {
-                source.push(&band);
-                buffer = band.into_pixels();
-            }
-            bands.finish()?;
-        }
-        None => source.push(&image.decode_turned(rotate.flip.into())?),
-    }
     let canvas = (f64::from(size.width), f64::from(size.height));
     let part = Rect { x: 0, y: 0, size };
     Ok(Turning::new(source, Rotation::clockwise(rotate.degrees), canvas, part, rotate.background))

@@ -19,7 +19,7 @@ pub(super) fn fill_rgb(
         let begin = columns.start as i64;
         let (mut u, mut v) = (u + map.across.0 * begin, v + map.across.1 * begin);
         for pixel in row[columns.start * 3..columns.end * 3].as_chunks_mut::<3>().0 {
-            let covered = coverage(u, v, source.size, map.scale);
+            let covered = coverage(u, v, source.size, map);
             if covered > 0 {
                 let [r, g, b, _] = sampled(source, u, v, &convolve).map(|sample| sample.clamp(0, 255));
                 if covered == FULL {
@@ -51,7 +51,7 @@ pub(super) fn fill_rgba(
         let begin = columns.start as i64;
         let (mut u, mut v) = (u + map.across.0 * begin, v + map.across.1 * begin);
         for pixel in row[columns.start * 4..columns.end * 4].as_chunks_mut::<4>().0 {
-            let covered = coverage(u, v, source.size, map.scale);
+            let covered = coverage(u, v, source.size, map);
             if covered > 0 {
                 let sample = sampled(source, u, v, &convolve);
                 if covered == FULL && sample[3] == 255 {

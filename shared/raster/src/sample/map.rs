@@ -18,23 +18,39 @@ pub(super) struct Map {
     down: (i64, i64),
     /// Result pixels per source pixel, in units of 2^-16.
     pub(super) scale: (i64, i64),
+    /// How far the edges of the source are repeated, in units of 1 / [`ONE`] pixel.
+    pub(super) margin: i64,
     pub(super) columns: usize,
 }
 
 impl Map {
+    /// Maps the `part` of a canvas of size `whole` on whose center the source is centered and rotated.
     pub(super) fn new(source: Size, rotation: Rotation, whole: (f64, f64), part: Rect) -> Self {
+        let center = (f64::from(source.width) / 2.0, f64::from(source.height) / 2.0);
+        // The center of the first pixel, relative to the center of the canvas.
+        let first = (f64::from(part.x) + 0.5 - whole.0 / 2.0, f64::from(part.y) + 0.5 - whole.1 / 2.0);
+        Self::about(center, rotation, first, part.size.width)
+    }
+
+    /// Maps a result of size `size` whose center is the point `center` of the source.
+    pub(super) fn inside(center: (f64, f64), rotation: Rotation, size: Size) -> Self {
+        let first = (0.5 - f64::from(size.width) / 2.0, 0.5 - f64::from(size.height) / 2.0);
+        Self { margin: ONE, ..Self::about(center, rotation, first, size.width) }
+    }
+
+    /// Maps the center of the result to `center`. `first` is the center of the first pixel, relative to that.
+    fn about(center: (f64, f64), rotation: Rotation, (x, y): (f64, f64), columns: u32) -> Self {
         let Rotation { cos, sin, scale } = rotation;
         let fixed = |value: f64| (value * ONE as f64).round() as i64;
-        // The center of the first pixel, relative to the center of the canvas.
-        let (x, y) = (f64::from(part.x) + 0.5 - whole.0 / 2.0, f64::from(part.y) + 0.5 - whole.1 / 2.0);
-        let u = (cos * x + sin * y) / scale.0 + f64::from(source.width) / 2.0 - 0.5;
-        let v = (cos * y - sin * x) / scale.1 + f64::from(source.height) / 2.0 - 0.5;
+        let u = (cos * x + sin * y) / scale.0 + center.0 - 0.5;
+        let v = (cos * y - sin * x) / scale.1 + center.1 - 0.5;
         Self {
             origin: (fixed(u), fixed(v)),
             across: (fixed(cos / scale.0), fixed(-sin / scale.1)),
             down: (fixed(sin / scale.0), fixed(cos / scale.1)),
             scale: ((scale.0 * 65_536.0) as i64, (scale.1 * 65_536.0) as i64),
-            columns: part.size.width as usize,
+            margin: 0,
+            columns: columns as usize,
         }
     }
 
@@ -68,17 +84,18 @@ impl Map {
     }
 }
 
-/// The coverage of a point by the source, 0 to [`FULL`]. It is zero more than one pixel outside of
-/// the source.
+/// The coverage of a point by the source and its margin, 0 to [`FULL`]. It is zero more than one pixel outside of
+/// them.
 #[inline(always)]
-pub(super) fn coverage(u: i64, v: i64, size: Size, scale: (i64, i64)) -> i64 {
+pub(super) fn coverage(u: i64, v: i64, size: Size, map: &Map) -> i64 {
     let ramp = |at: i64, length: u32, scale: i64| {
         // The distance inwards from the nearer edge, in units of 2^-24 source pixels. More than one
         // pixel away, the point is completely inside or outside.
-        let inwards = (at + ONE / 2).min(i64::from(length) * ONE - ONE / 2 - at).clamp(-ONE, ONE) >> 8;
+        let inwards = (at + ONE / 2).min(i64::from(length) * ONE - ONE / 2 - at);
+        let inwards = (inwards + map.margin).clamp(-ONE, ONE) >> 8;
         // Converted to result pixels in units of 2^-16. One half of the ramp is outside of the
         // source.
         (((inwards * scale) >> 24) + FULL / 2).clamp(0, FULL) >> 8
     };
-    ramp(u, size.width, scale.0) * ramp(v, size.height, scale.1)
+    ramp(u, size.width, map.scale.0) * ramp(v, size.height, map.scale.1)
 }

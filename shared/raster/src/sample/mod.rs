@@ -19,7 +19,10 @@ mod rotation;
 
 use crate::bitmap::{Bitmap, Channels};
 use crate::color::Color;
-use crate::geometry::Rect;
+use crate::decode::BAND;
+use crate::encode::jpeg_encoder;
+use crate::geometry::{Rect, Size};
+use crate::pipeline::{Change, Finish, Output};
 
 use convolve::Convolve;
 use map::Map;
@@ -47,6 +50,30 @@ impl Turning {
     /// Prepares an image. The parameters are those of [`turned`].
     pub(crate) fn new(source: Padded, rotation: Rotation, whole: (f64, f64), part: Rect, background: Color) -> Self {
         Self { map: Map::new(source.size, rotation, whole, part), source, background }
+    }
+
+    /// Prepares a result of size `size` whose center is the point `center` of an image. Its pixels lie inside the image, whose edges
+    /// are repeated and do not fade out.
+    pub(crate) fn inside(source: Padded, rotation: Rotation, center: (f64, f64), size: Size) -> Self {
+        Self { map: Map::inside(center, rotation, size), source, background: Color::WHITE }
+    }
+
+    /// The result of this size, which is written row by row as a JPEG if it has no alpha and `jpeg` says how.
+    pub(crate) fn change(&self, size: Size, jpeg: Option<Finish>) -> Change {
+        let (channels, background) = (self.channels(), self.background);
+        if let (Channels::Rgb, Some(finish)) = (channels, jpeg) {
+            let mut encoder = jpeg_encoder(size, channels, finish.quality);
+            for first in (0..size.height).step_by(BAND as usize) {
+                let count = BAND.min(size.height - first);
+                let mut band = Bitmap::filled(Size::new(size.width, count), channels, background);
+                self.fill(first as usize, band.pixels_mut());
+                encoder.write(band.pixels());
+            }
+            return Change::Written(Output::jpeg(encoder, size));
+        }
+        let mut image = Bitmap::filled(size, channels, background);
+        self.fill(0, image.pixels_mut());
+        Change::Pixels { image, background }
     }
 
     /// The channels of the result.

@@ -28,7 +28,7 @@ impl Padded {
         Self { pixels: Vec::with_capacity(capacity), stride, size, is_opaque: true }
     }
 
-    pub(super) fn from_bitmap(source: &Bitmap) -> Self {
+    pub(crate) fn from_bitmap(source: &Bitmap) -> Self {
         let mut padded = Self::new(source.size());
         padded.push(source);
         padded

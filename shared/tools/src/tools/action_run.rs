@@ -82,7 +82,10 @@ impl Tool for ActionRun {
             "steps": steps,
         });
         match arguments.targets {
-            Some(targets) => body["targetNodeIds"] = targets.into(),
+            Some(targets) => {
+                body["targetNodeIds"] = targets.into();
+                body["fit"] = true.into();
+            }
             None => body["place"] = Place::resolve(arguments.place, None, None),
         }
         let request = call.client.run_actions().json(&body);

@@ -313,7 +313,10 @@ impl Starts<'_> {
         let mut body = self.body.clone();
         body["idempotencyKey"] = key.into();
         match &self.targets {
-            Some(targets) => body["targetNodeIds"] = json!(targets[part]),
+            Some(targets) => {
+                body["targetNodeIds"] = json!(targets[part]);
+                body["fit"] = true.into();
+            }
             None => body["place"] = Place::resolve(place, self.source.as_deref(), Some(part.len() as u32)),
         }
         body

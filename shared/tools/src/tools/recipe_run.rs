@@ -56,6 +56,7 @@ impl Tool for RecipeRun {
         let mut body = json!({
             "canvasId": canvas, "baseRevision": arguments.revision, "idempotencyKey": call.key(),
             "inputs": by_handle(call, &arguments.recipe, arguments.version.as_ref(), arguments.inputs).await,
+            "fit": true,
         });
         for (name, value) in [
             ("version", arguments.version.clone().map(Value::from)),

@@ -74,7 +74,10 @@ impl Tool for VideoGenerate {
         if on.is_some() {
             body["baseRevision"] = json!(arguments.revision);
             match arguments.target {
-                Some(target) => body["targetNodeId"] = target.into(),
+                Some(target) => {
+                    body["targetNodeId"] = target.into();
+                    body["fit"] = true.into();
+                }
                 None => {
                     let source = arguments.first_frame.as_deref().map(image);
                     body["place"] = Place::resolve(arguments.place, source.as_deref(), None);

@@ -85,7 +85,7 @@ async fn start(fixture: &Fixture, canvas: &CanvasRecord, target: &NodeId) -> Job
 
 /// Creates a node that waits for a job. Returns the canvas with it.
 async fn bind(fixture: &Fixture, canvas: &CanvasRecord, mut node: Node, id: JobId) -> CanvasRecord {
-    target::bind(slice::from_mut(&mut node), Work::Job(id, JobOperation::Action)).expect("is free");
+    target::bind(slice::from_mut(&mut node), Work::Job(id, JobOperation::Action), false).expect("is free");
     let graph = GraphWrites { nodes: vec![&node], ..GraphWrites::default() };
     let revision = format!("{}+", canvas.revision);
     let change = Change { graph, ..Change::new(&revision) };

@@ -169,7 +169,7 @@ async fn accepted() -> (Fixture, JobId, Vec<NodeId>) {
         traceparent: None,
     };
     jobs::insert(&mut conn, &job).await.expect("inserts a job");
-    assert!(target::bind(&mut nodes, Work::Job(id, JobOperation::Generate)).is_some());
+    assert!(target::bind(&mut nodes, Work::Job(id, JobOperation::Generate), false).is_some());
     put(&mut conn, fixture.canvas.key, &nodes).await;
     // As a start reserves it.
     for statement in [

@@ -106,7 +106,7 @@ async fn a_node_is_bound_to_one_job() {
     let node = fixture.node().await.expect("is there");
     assert_eq!((node.active_job, node.job().map(|job| job.status)), (Some(id.0), Some(JobStatus::Queued)));
     let second = domain::id::JobId::generate();
-    assert_eq!(target::bind(&mut [node], Work::Job(second, JobOperation::Action)), None);
+    assert_eq!(target::bind(&mut [node], Work::Job(second, JobOperation::Action), false), None);
 }
 
 #[tokio::test]

@@ -111,7 +111,7 @@ impl World {
             plan: &plan,
         };
         recipe_runs::insert(&mut tx, &new).await.expect("inserts");
-        target::bind(&mut nodes, Work::Run(id)).expect("are free");
+        target::bind(&mut nodes, Work::Run(id), false).expect("are free");
         put(&mut tx, fixture.canvas.key, &nodes).await;
         sqlx::query("UPDATE accounts SET credit_balance = credit_balance - $1 WHERE uid = $2")
             .bind(plan.credit_cost())
