@@ -6,8 +6,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use client::answers::{ActionRuns, Started};
 use client::{Client, Waiting, WorkFailure, WorkOutput, WorkRecord};
-use domain::Timestamp;
 use domain::job::{JobStatus, RunKind, RunSummary};
+use domain::{Timestamp, counted};
 use futures_util::future::join_all;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -349,7 +349,7 @@ fn state(record: &WorkRecord, at: Timestamp) -> State {
     let (made, wanted) = (made.max(record.video.iter().len()) as f64, wanted.max(1) as f64);
     let progress = match record.progress {
         Some(percent) => format!("{percent:.0} %"),
-        None => format!("{made} of {wanted} outputs"),
+        None => format!("{made} of {}", counted(wanted, "output")),
     };
     let waiting = record.waiting(at).map(|waiting| format!("; waiting: {waiting}")).unwrap_or_default();
     let run = record.handle().to_owned();
