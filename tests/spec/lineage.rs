@@ -89,7 +89,11 @@ async fn an_image_tells_its_origin_when_its_source_node_and_its_job_are_gone() {
     let facts = &by_handle["facts"];
     assert_eq!((&facts["handle"], &facts["made"]), (&json!(asset), made));
     // Places have the names that other tools take.
-    assert_eq!((&facts["usedIn"][0]["canvas"], &facts["usedIn"][0]["node"]), (&second["slug"], &json!(name)), "{facts}");
+    assert_eq!(
+        (&facts["usedIn"][0]["canvas"], &facts["usedIn"][0]["node"]),
+        (&second["slug"], &json!(name)),
+        "{facts}"
+    );
     assert_eq!(facts["usedIn"].as_array().map(Vec::len), Some(2));
     for place in facts["usedIn"].as_array().expect("a list") {
         assert!(text(place, "/url").ends_with(&format!("/c/{}", text(place, "/canvas"))), "{place}");

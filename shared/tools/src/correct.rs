@@ -398,7 +398,10 @@ mod tests {
                 json!({"inputs": ["n1"], "action": "rotate", "params": {"degrees": 90}, "target": "n2"}),
                 json!({"inputs": ["n1"], "steps": [{"action": "rotate", "params": {"degrees": 90}}], "targets": ["n2"]}),
             ),
-            (json!({"inputs": ["n1", "n2"], "action": "rotate"}), json!({"inputs": ["n1", "n2"], "steps": [{"action": "rotate"}]})),
+            (
+                json!({"inputs": ["n1", "n2"], "action": "rotate"}),
+                json!({"inputs": ["n1", "n2"], "steps": [{"action": "rotate"}]}),
+            ),
             (
                 json!({"inputs": ["n1", "n2"], "action": "overlay-image"}),
                 json!({"inputs": ["n1"], "steps": [{"action": "overlay-image", "with": "n2"}]}),

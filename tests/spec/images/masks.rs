@@ -180,7 +180,10 @@ async fn a_masked_edit_that_owes_an_image_is_retried_with_its_mask() {
     let tools = Tools::new(&setting.user, STATELESS).await;
     for (is_restored, more) in [
         (true, json!({"mask": mask})),
-        (false, json!({"mask": {"handle": mask, "mode": "luminance", "invert": true}, "maskFeather": 3, "maskComposite": false})),
+        (
+            false,
+            json!({"mask": {"handle": mask, "mode": "luminance", "invert": true}, "maskFeather": 3, "maskComposite": false}),
+        ),
     ] {
         let mut request = json!({"source": masked.source, "references": [setting.asset], "asked": 2});
         request.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("an object"));
@@ -197,7 +200,8 @@ async fn a_masked_edit_that_owes_an_image_is_retried_with_its_mask() {
         assert_eq!(body["references"][0]["handle"], json!(setting.asset));
         // The tool has no argument for an image that is not restored.
         let offered = tools.ok("canvas_review", json!({"canvas": setting.canvas})).await["next"].clone();
-        let is_retry = |step: &&Value| step["tool"] == "image_generate" && step["arguments"]["retryOf"] == body["retryOf"];
+        let is_retry =
+            |step: &&Value| step["tool"] == "image_generate" && step["arguments"]["retryOf"] == body["retryOf"];
         let offered = offered.as_array().expect("steps").iter().find(is_retry).cloned();
         assert_eq!(offered.is_some(), is_restored, "{offered:?}");
         if let Some(step) = offered {

@@ -635,7 +635,9 @@ async fn work_whose_nodes_are_removed_tells_their_refs_and_the_revision_after_it
         "canvas": canvas, "revision": revision, "mode": "generate", "model": "sketch", "prompt": "one", "count": 2, "wait": 0,
     });
     let started = tools.ok("image_generate", start).await;
-    let nodes = |work: &Value| work["outputs"].as_array().expect("outputs").iter().map(|it| it["node"].clone()).collect::<Vec<_>>();
+    let nodes = |work: &Value| {
+        work["outputs"].as_array().expect("outputs").iter().map(|it| it["node"].clone()).collect::<Vec<_>>()
+    };
     assert_eq!(nodes(&started), ["n2", "n3"]);
     // A repetition answers the same.
     for _ in 0..2 {

@@ -74,18 +74,24 @@ fn uploaded(mut graph: Graph, count: usize) -> Graph {
 }
 
 fn boards() -> Vec<(&'static str, Graph)> {
-    let scattered = |count: usize| {
-        let node = |number: usize| at(image(&number.to_string()), (number * 997 % 1500) as f64 * 8.0, number as f64 * 400.0);
-        board((1..=count).map(node).collect())
+    let scattered = |count: usize| -> Vec<Node> {
+        let node = |number: usize| {
+            let place = ((number * 997 % 1500) as f64 * 8.0, number as f64 * 400.0);
+            at(image(&number.to_string()), place.0, place.1)
+        };
+        (1..=count).map(node).collect()
     };
-    let all = |count: usize| (1..=count).map(|number| number.to_string()).collect::<Vec<_>>();
-    let pictures = || {
+    let arrange = |layout: &str, count: usize| {
+        let nodes: Vec<String> = (1..=count).map(|number| number.to_string()).collect();
+        json!([{"type": "layout.arrange", "layout": layout, "nodeIds": nodes, "x": 0, "y": 0}])
+    };
+    let pictures = || -> Vec<Node> {
         let sizes = [(320.0, 240.0), (320.0, 480.0), (320.0, 200.0), (320.0, 320.0), (320.0, 560.0), (320.0, 180.0)];
         let picture = |(number, (width, height)): (usize, (f64, f64))| {
             let node = Node { asset: Some(asset("x")), ..image(&number.to_string()) };
             at(sized(node, width, height), number as f64 * 400.0, 0.0)
         };
-        board((1..).zip(sizes).map(picture).collect())
+        (1..).zip(sizes).map(picture).collect()
     };
     let in_section = || {
         let frame = agents(sized(section("S"), 440.0, 440.0));
@@ -110,33 +116,22 @@ fn boards() -> Vec<(&'static str, Graph)> {
             after(in_section(), creates("image", 3, json!({"sectionId": "S"})).into()),
         ),
         ("six results of a", targeted(board(vec![image("a")]), &["a"], 6)),
-        ("two results of a, right of which lies b", targeted(board(vec![image("a"), at(image("b"), 360.0, 0.0)]), &["a"], 2)),
+        (
+            "two results of a, right of which lies b",
+            targeted(board(vec![image("a"), at(image("b"), 360.0, 0.0)]), &["a"], 2),
+        ),
         ("a result of each of a, b and c", targeted(row(), &["a", "b", "c"], 3)),
         ("seven uploads", uploaded(board(vec![image("a")]), 7)),
-        (
-            "nine images arranged as a grid",
-            after(scattered(9), json!([{"type": "layout.arrange", "layout": "grid", "nodeIds": all(9), "x": 0, "y": 0}])),
-        ),
-        (
-            "ten images arranged as a grid beside a, which is in the way",
-            after(
-                {
-                    let scattered = scattered(10);
-                    board(scattered.nodes().cloned().chain([sized(at(sticky("a"), 100.0, 100.0), 200.0, 200.0)]).collect())
-                },
-                json!([{"type": "layout.arrange", "layout": "grid", "nodeIds": all(10), "x": 0, "y": 0}]),
-            ),
-        ),
-        (
-            "six images arranged as a masonry",
-            after(pictures(), json!([{"type": "layout.arrange", "layout": "masonry", "nodeIds": all(6), "x": 0, "y": 0}])),
-        ),
+        ("nine images arranged as a grid", after(board(scattered(9)), arrange("grid", 9))),
+        ("ten images arranged as a grid where a is in the way", {
+            let way = sized(at(sticky("a"), 100.0, 100.0), 200.0, 200.0);
+            after(board([scattered(10), vec![way]].concat()), arrange("grid", 10))
+        }),
+        ("six images arranged as a masonry", after(board(pictures()), arrange("masonry", 6))),
         ("five images arranged as a flow", {
-            let scattered = scattered(5);
             let links = [("1", "2"), ("1", "3"), ("2", "4"), ("3", "4")];
             let links = links.iter().map(|(from, to)| connection(&format!("{from}-{to}"), from, to, Purpose::Flow));
-            let graph = graph(scattered.nodes().cloned().collect(), links.collect());
-            after(graph, json!([{"type": "layout.arrange", "layout": "flow", "nodeIds": all(5), "x": 0, "y": 0}]))
+            after(graph(scattered(5), links.collect()), arrange("flow", 5))
         }),
     ]
 }
@@ -179,5 +174,9 @@ fn boards_are_placed_as_in_the_golden_file() {
         std::fs::write(&path, &placed).expect("is written");
     }
     let golden = std::fs::read_to_string(&path).expect("is there");
-    assert!(placed == golden, "{} differs: UPDATE_GOLDEN=1 cargo test -p canvas-canvas golden\n{placed}", path.display());
+    assert!(
+        placed == golden,
+        "{} differs: UPDATE_GOLDEN=1 cargo test -p canvas-canvas golden\n{placed}",
+        path.display()
+    );
 }
