@@ -68,7 +68,7 @@ fn uploaded(mut graph: Graph, count: usize) -> Graph {
             asset: asset("x"),
             server: ServerMetadata::default(),
         };
-        targets::show(&mut graph, shown, (cell, Location::default()), AGENT).expect("added");
+        targets::show(&mut graph, shown, (Some(cell), Location::default()), AGENT).expect("added");
     }
     graph
 }
