@@ -1,4 +1,4 @@
-//! What agents and their hosts find without a credential: the skills, `server.json` and the icon
+//! What agents and their hosts find without a credential: `/llms.txt`, the skills, `server.json` and the icon
 //! (docs/reference/tools.md#without-a-credential). It is the same for every caller and changes with a release alone.
 
 use axum::Router;
@@ -11,6 +11,7 @@ use tools::{manifest, skills};
 
 use crate::compression::Unchanging;
 use crate::extract::path::PathText;
+use crate::llms;
 use crate::problem::{Problem, Result};
 
 /// Every file carries these. None is a page: opened as one, it runs nothing and loads nothing.
@@ -25,7 +26,10 @@ const HEADERS: [(HeaderName, HeaderValue); 4] = [
 pub fn router<S: Clone + Send + Sync + 'static>(public_url: &str) -> Router<S> {
     let manifest = Bytes::from(manifest::of_installation(public_url));
     let manifest = move || async move { file("server.json", "application/json", manifest) };
+    let text = Bytes::from(llms::text(public_url));
+    let text = move || async move { file("llms.txt", "text/plain; charset=utf-8", text) };
     Router::new()
+        .route("/llms.txt", get(text))
         .route("/skills/{name}/SKILL.md", get(skill))
         .route("/.well-known/mcp/server.json", get(manifest))
         .route("/icon.svg", get(icon))

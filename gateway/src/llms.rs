@@ -1,25 +1,9 @@
 //! `/llms.txt`: what this service is and where its documents are, for language models (llmstxt.org).
 
-use axum::Router;
-use axum::response::IntoResponse;
-use axum::routing::get;
-use bytes::Bytes;
 use domain::API_ROOT;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 
-use crate::compression::Unchanging;
-
-/// The route, for an installation that is reached at `public_url`.
-pub fn router<S: Clone + Send + Sync + 'static>(public_url: &str) -> Router<S> {
-    let text = Bytes::from(text(public_url));
-    let answer = move || async move {
-        let kept = [(CONTENT_TYPE, "text/plain; charset=utf-8"), (CACHE_CONTROL, "public, max-age=300")];
-        (Unchanging::named("llms.txt"), kept, text).into_response()
-    };
-    Router::new().route("/llms.txt", get(answer))
-}
-
-fn text(public_url: &str) -> String {
+/// The text, for an installation that is reached at `public_url`.
+pub fn text(public_url: &str) -> String {
     let origin = public_url.trim_end_matches('/');
     let root = format!("{origin}{API_ROOT}");
     let tools: String = tools::names().map(|(name, about)| format!("- `{name}`: {about}\n")).collect();

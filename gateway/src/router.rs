@@ -22,7 +22,6 @@ use crate::discovery;
 use crate::docs;
 use crate::ignored::KnownParameters;
 use crate::links;
-use crate::llms;
 use crate::mcp;
 use crate::openapi;
 use crate::problem;
@@ -121,7 +120,7 @@ pub fn router(app: App) -> Router {
     };
     // The tools call the contract as everybody does, through all that surrounds its routes.
     let tools = mcp::router(complete(router.clone()), &app);
-    let found = discovery::router(&app.config.public_url).merge(llms::router(&app.config.public_url));
+    let found = discovery::router(&app.config.public_url);
     let others = console.merge(tools).merge(links::router()).merge(found);
     let router = complete(router.merge(others));
     // Routes are matched after the path of a request to the console is mapped.

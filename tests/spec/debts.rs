@@ -79,7 +79,7 @@ async fn a_video_without_a_target_that_named_the_canvas_is_an_output_of_its_acco
     let pending = review(&user, &canvas).await;
     assert_eq!((&pending["status"], &pending["doneClaimAllowed"]), (&json!("blocked"), &json!(false)));
     assert_eq!((works(&pending), &pending["delivery"]["pendingOutputHandles"]), (vec![handle], &json!([handle])));
-    assert_eq!(pending["delivery"]["reasons"], json!([format!("{handle} has 0 of 1 outputs")]));
+    assert_eq!(pending["delivery"]["reasons"], json!([format!("{handle} has 0 of 1 output")]));
     cancel(&user, &job).await;
     let failed = review(&user, &canvas).await;
     assert_eq!(

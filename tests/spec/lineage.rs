@@ -87,7 +87,19 @@ async fn an_image_tells_its_origin_when_its_source_node_and_its_job_are_gone() {
         assert_eq!(tools.ok("describe", arguments).await, by_handle);
     }
     let facts = &by_handle["facts"];
-    assert_eq!((&facts["handle"], &facts["made"], &facts["usedIn"]), (&json!(asset), made, &read["usedIn"]));
+    assert_eq!((&facts["handle"], &facts["made"]), (&json!(asset), made));
+    // Places have the names that other tools take.
+    assert_eq!(
+        (&facts["usedIn"][0]["canvas"], &facts["usedIn"][0]["node"]),
+        (&second["slug"], &json!(name)),
+        "{facts}"
+    );
+    assert_eq!(facts["usedIn"].as_array().map(Vec::len), Some(2));
+    for place in facts["usedIn"].as_array().expect("a list") {
+        assert!(text(place, "/url").ends_with(&format!("/c/{}", text(place, "/canvas"))), "{place}");
+        let there = tools.ok("describe", json!({"handle": place["node"], "canvas": place["canvas"]})).await;
+        assert_eq!(there, by_handle);
+    }
 
     // What it was made from is what the node showed then, and no finding while that is stored.
     let review = user.get(&format!("/canvases/{id}/review")).await.ok();

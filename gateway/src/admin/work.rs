@@ -116,5 +116,9 @@ pub(super) async fn quiet(
 
 /// The rejection of a purge while work is active.
 pub(super) fn under_way(count: usize) -> CommandError {
-    CommandError::rule(format!("{count} jobs or runs are active: cancel them, or purge with --cancel-jobs"))
+    let active = match count {
+        1 => "1 job or run is active: cancel it".to_owned(),
+        _ => format!("{count} jobs or runs are active: cancel them"),
+    };
+    CommandError::rule(format!("{active}, or purge with --cancel-jobs"))
 }

@@ -13,6 +13,7 @@ use db::jobs::NewJob;
 use domain::campaign::Campaign as Record;
 use domain::canvas::{ActivityType, CanvasRecord};
 use domain::channel;
+use domain::counted;
 use domain::graph::{GraphWrites, Node, NodeType, Position};
 use domain::id::{AccountUid, CanvasHandle, JobId, NodeId};
 use domain::idempotency::{Fingerprint, StoredOutcome};
@@ -213,7 +214,7 @@ impl<M> StartCampaign<'_, M> {
             activity: Some(NewActivity {
                 kind: ActivityType::JobStarted,
                 actor: &self.caller.actor(),
-                summary: format!("started a campaign of {} shots", ids.len()),
+                summary: format!("started a campaign of {}", counted(ids.len(), "shot")),
                 nodes: &ids,
             }),
             ..Change::new(&revision)

@@ -3,8 +3,7 @@
 use ::canvas::Footprint;
 use ::canvas::Options;
 use ::canvas::geometry::{fitted, fitted_as, fitted_within};
-use ::canvas::placement::{Frame, Location, free_spot};
-use ::canvas::size::serialized_size;
+use ::canvas::placement::Location;
 use ::canvas::targets;
 use db::PgConnection;
 use db::accounts::Credential;
@@ -15,10 +14,10 @@ use db::links::SecretHash;
 use domain::asset::{AssetKind, AssetRecord, MetadataClass, OriginalFile, OriginalReason, VideoDetails};
 use domain::canvas::{ActivityType, CanvasRecord};
 use domain::channel;
-use domain::graph::{GraphWrites, Node, NodeType};
+use domain::graph::NodeType;
 use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, NodeId};
 use domain::idempotency::StoredOutcome;
-use domain::limits::{CANVAS_BYTES_MAX, CANVAS_NODES_MAX, POSTER_SIDE, TITLE_MAX};
+use domain::limits::{POSTER_SIDE, TITLE_MAX};
 use domain::lineage::Made;
 use domain::link::{Cell, Filled};
 use domain::message::ReadyTasks;
@@ -250,50 +249,14 @@ impl UploadAsset<'_> {
             nodes: std::slice::from_ref(&id),
         };
         let agent = self.caller.surface.is_agent();
-        if let Some(cell) = cell {
-            let mut graph = load(conn, canvas).await?;
-            let shown = targets::Shown {
-                id: id.clone(),
-                kind,
-                title,
-                size: (width, height),
-                asset: asset.handle.clone(),
-                server,
-            };
-            let location = Location { near: None, section: cell.section.clone() };
-            let applied = targets::show(&mut graph, shown, (cell.at, location), Options { agent, force: false })
-                .map_err(|refused| addition_refused(refused, "place."))?;
-            let change = Change { activity: Some(activity), ..change(&revision, &graph, &applied) };
-            db::canvases::write(conn, canvas.key, &change).await?;
-            return Ok(revision);
-        }
-        let frames = db::canvases::frames(conn, canvas.key).await?;
-        let frames = frames.into_iter().map(|frame| Frame::new(frame.position, frame.width, frame.height));
-        let mut node = Node {
-            id: id.clone(),
-            short: None,
-            kind,
-            title,
-            position: free_spot(frames, width, height),
-            width,
-            height,
-            agent_owned: agent,
-            metadata: Default::default(),
-            server: server.into(),
-            asset: Some(asset.handle.clone()),
-            active_job: None,
-        };
-        let bytes_delta = serialized_size(&node);
-        if canvas.node_count as usize >= CANVAS_NODES_MAX || canvas.graph_bytes + bytes_delta > CANVAS_BYTES_MAX {
-            return Err(Error::unprocessable("canvasId", "the canvas is full"));
-        }
-        db::canvases::give_node_refs(conn, canvas.key, std::slice::from_mut(&mut node)).await?;
-        let change = Change {
-            graph: GraphWrites { nodes: vec![&node], ..GraphWrites::default() },
-            bytes_delta,
-            activity: Some(activity),
-            ..Change::new(&revision)
-        };
+        let mut graph = load(conn, canvas).await?;
+        let shown =
+            targets::Shown { id: id.clone(), kind, title, size: (width, height), asset: asset.handle.clone(), server };
+        let location = Location { near: None, section: cell.and_then(|cell| cell.section.clone()) };
+        let at = cell.map(|cell| cell.at);
+        let applied = targets::show(&mut graph, shown, (at, location), Options { agent, force: false })
+            .map_err(|refused| addition_refused(refused, "place."))?;
+        let change = Change { activity: Some(activity), ..change(&revision, &graph, &applied) };
         db::canvases::write(conn, canvas.key, &change).await?;
         Ok(revision)
     }

@@ -7,6 +7,7 @@
 use std::fmt::Write;
 
 use domain::canvas::{CanvasRecord, OutlineText};
+use domain::counted;
 use domain::graph::{Connection, Node, NodeType, Purpose};
 use domain::id::NodeId;
 use domain::refs::{ConnectionRef, NodeRef};
@@ -384,11 +385,6 @@ fn excerpt(content: &str, max: usize) -> String {
 /// The text as a JSON string: line breaks and control characters are escaped.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
-}
-
-/// A number of things: `1 node`, `2 nodes`.
-fn counted(count: usize, thing: &str) -> String {
-    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

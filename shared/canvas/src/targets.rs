@@ -187,12 +187,12 @@ pub struct Shown {
     pub server: ServerMetadata,
 }
 
-/// Adds a node as near as possible to a position. It joins the Section, which grows if it has no room; one that is no longer there is
+/// Adds a node as near as possible to a position, or to the right of the content. It joins the Section, which grows if it has no room; one that is no longer there is
 /// ignored. The graph of a refused addition is of no use.
 pub fn show(
     graph: &mut Graph,
     shown: Shown,
-    (at, location): (Position, Location),
+    (at, location): (Option<Position>, Location),
     options: Options,
 ) -> Result<Applied, Refused> {
     let Shown { id, kind, title, size, asset, server } = shown;
@@ -200,8 +200,8 @@ pub fn show(
     let mut draft = draft(&place, title, size, &id);
     draft.given = Given { server, asset: Some(asset), ..draft.given };
     let steps = vec![Step::CreateNode { client_id: None, draft: Box::new(draft) }];
-    let aim = Aim { at: Some(at), sources: Vec::new() };
-    let applied = apply(graph, &Batch { steps, aim: Some(aim) }, options)?;
+    let aim = at.map(|at| Aim { at: Some(at), sources: Vec::new() });
+    let applied = apply(graph, &Batch { steps, aim }, options)?;
     allowed(graph, applied)
 }
 
@@ -325,7 +325,7 @@ mod tests {
                 server: ServerMetadata::default(),
             };
             let location = Location { near: None, section: section.map(id) };
-            show(&mut graph, shown, (Position { x, y }, location), AGENT).expect("added");
+            show(&mut graph, shown, (Some(Position { x, y }), location), AGENT).expect("added");
             let node = graph.node(&id(name)).expect("is there").clone();
             assert!(node.asset.is_some() && node.agent_owned);
             node

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use client::Answer;
-use domain::Timestamp;
+use domain::{Timestamp, counted};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -187,10 +187,7 @@ pub fn rows<T>(head: &[&str], items: impl IntoIterator<Item = T>, row: impl Fn(T
 
 /// A price.
 pub fn credits(value: impl Display) -> String {
-    match value.to_string().as_str() {
-        "1" => "1 credit".to_owned(),
-        many => format!("{many} credits"),
-    }
+    counted(value, "credit")
 }
 
 /// A time without its fraction of a second.

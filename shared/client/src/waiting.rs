@@ -3,9 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use domain::Timestamp;
 use domain::message::Queue;
 use domain::queue::{QueueState, QueueStatus, WaitCause, WaitingFor};
+use domain::{Timestamp, counted};
 
 /// The cause of a wait. It is displayed as the end of a sentence that begins with "waiting:".
 #[derive(Clone, Debug, PartialEq)]
@@ -53,10 +53,7 @@ impl fmt::Display for Waiting {
 
 /// The state of a queue in words; `at` is when it was read.
 pub fn queue_in_words(queue: &QueueStatus, at: Timestamp) -> String {
-    let workers = match queue.workers {
-        1 => "1 worker".to_owned(),
-        workers => format!("{workers} workers"),
-    };
+    let workers = counted(queue.workers, "worker");
     match queue.state {
         QueueState::Silent => unseen(Some(queue.queue), queue.last_seen_at, at),
         QueueState::Slow => format!("{workers}, and work has waited for {}", span(queue.oldest_waiting_seconds)),

@@ -12,6 +12,7 @@ pub mod campaign;
 pub mod canvas;
 pub mod channel;
 pub mod constant;
+mod counted;
 pub mod element;
 pub mod event;
 pub mod graph;
@@ -40,6 +41,7 @@ pub mod timestamp;
 pub mod violation;
 pub mod webhook;
 
+pub use counted::counted;
 pub use timestamp::Timestamp;
 pub use violation::Violation;
 

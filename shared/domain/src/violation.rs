@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::counted;
+
 /// One invalid field of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Violation {
@@ -131,20 +133,15 @@ fn violations_of(error: &ValidationError<'_>) -> Vec<Violation> {
         ValidationErrorKind::Type { .. } => one(type_message(error)),
         ValidationErrorKind::Minimum { limit } => one(format!("must be at least {limit}")),
         ValidationErrorKind::Maximum { limit } => one(format!("must be at most {limit}")),
-        ValidationErrorKind::MinLength { limit } => one(format!("must have at least {}", counted(*limit, "character"))),
-        ValidationErrorKind::MaxLength { limit } => one(format!("must have at most {}", counted(*limit, "character"))),
-        ValidationErrorKind::MinItems { limit } => one(format!("must have at least {}", counted(*limit, "item"))),
-        ValidationErrorKind::MaxItems { limit } => one(format!("must have at most {}", counted(*limit, "item"))),
-        ValidationErrorKind::MinProperties { limit } => one(format!("must have at least {}", counted(*limit, "field"))),
+        ValidationErrorKind::MinLength { limit } => one(format!("must have at least {}", counted(limit, "character"))),
+        ValidationErrorKind::MaxLength { limit } => one(format!("must have at most {}", counted(limit, "character"))),
+        ValidationErrorKind::MinItems { limit } => one(format!("must have at least {}", counted(limit, "item"))),
+        ValidationErrorKind::MaxItems { limit } => one(format!("must have at most {}", counted(limit, "item"))),
+        ValidationErrorKind::MinProperties { limit } => one(format!("must have at least {}", counted(limit, "field"))),
         ValidationErrorKind::Pattern { pattern } => one(format!("must match {pattern}")),
         // The value itself stays out of the message: it may be a secret.
         _ => one(error.masked_with("the value").to_string()),
     }
-}
-
-/// A number of things: `1 item`, `2 items`.
-fn counted(count: u64, thing: &str) -> String {
-    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
 /// The allowed values, formatted for a message.

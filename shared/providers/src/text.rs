@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use domain::counted;
+
 use crate::call_error::{CallError, Class};
 use crate::catalogue::{Entry, EntryType};
 use crate::order::OrderImage;
@@ -33,7 +35,7 @@ impl TextOrder {
             return Err(CallError::new(Class::Invalid, limit));
         }
         if self.images.len() > model.references_max() {
-            let limit = format!("{} takes at most {} images", model.id, model.references_max());
+            let limit = format!("{} takes at most {}", model.id, counted(model.references_max(), "image"));
             return Err(CallError::new(Class::Invalid, limit));
         }
         if self.images.iter().any(|image| image.bytes.len() > image_bytes_max) {

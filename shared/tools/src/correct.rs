@@ -1,6 +1,7 @@
 //! Corrections of a refused call: the same arguments as the violated rules admit them. Nothing is read here.
 
 use domain::Violation;
+use domain::action::ActionSlug;
 use domain::violation::Rule;
 use serde_json::{Map, Number, Value};
 
@@ -138,6 +139,30 @@ impl Corrected {
         let Some(value) = self.remove(path) else { return false };
         self.changes.push(format!("{near} for {path}"));
         self.put(&near, value)
+    }
+
+    /// Makes a list of steps of one Action that is named beside its inputs, as `action_run` and the contract had it before chains.
+    pub fn gather_steps(&mut self) {
+        let Some(call) = self.arguments.as_object_mut() else { return };
+        if call.contains_key("steps") || !call.contains_key("action") {
+            return;
+        }
+        let mut step: Map<String, Value> =
+            ["action", "params", "with"].into_iter().filter_map(|name| call.remove_entry(name)).collect();
+        let slug = step["action"].as_str().and_then(|slug| slug.parse().ok());
+        let takes_two = matches!(slug, Some(ActionSlug::OverlayImage | ActionSlug::SideBySideComposite));
+        // The second image was another input.
+        if takes_two
+            && let Some(Value::Array(inputs)) = call.get_mut("inputs")
+            && inputs.len() == 2
+        {
+            step.extend(inputs.pop().map(|second| ("with".to_owned(), second)));
+        }
+        if let Some(target) = call.remove("target") {
+            call.insert("targets".to_owned(), vec![target].into());
+        }
+        call.insert("steps".to_owned(), vec![Value::Object(step)].into());
+        self.changes.push("the Action in steps".to_owned());
     }
 
     /// Corrects what a rule of a schema alone says how. Returns whether it did.
@@ -364,6 +389,37 @@ mod tests {
         assert!(open.leave_open("canvas", &Violation::new("canvas", "is required"), &schema()));
         assert_eq!(open.arguments, json!({"mode": "<generate|edit>", "canvas": "<canvas is required>"}));
         assert_eq!(open.holes, ["mode", "canvas"]);
+    }
+
+    #[test]
+    fn an_action_beside_its_inputs_becomes_a_step() {
+        for (given, right) in [
+            (
+                json!({"inputs": ["n1"], "action": "rotate", "params": {"degrees": 90}, "target": "n2"}),
+                json!({"inputs": ["n1"], "steps": [{"action": "rotate", "params": {"degrees": 90}}], "targets": ["n2"]}),
+            ),
+            (
+                json!({"inputs": ["n1", "n2"], "action": "rotate"}),
+                json!({"inputs": ["n1", "n2"], "steps": [{"action": "rotate"}]}),
+            ),
+            (
+                json!({"inputs": ["n1", "n2"], "action": "overlay-image"}),
+                json!({"inputs": ["n1"], "steps": [{"action": "overlay-image", "with": "n2"}]}),
+            ),
+            (
+                json!({"inputs": ["n1"], "action": "overlay-image", "with": "n2"}),
+                json!({"inputs": ["n1"], "steps": [{"action": "overlay-image", "with": "n2"}]}),
+            ),
+        ] {
+            let mut corrected = Corrected::new(given.as_object().expect("an object"));
+            corrected.gather_steps();
+            assert_eq!((corrected.arguments, corrected.changes.len()), (right, 1), "{given}");
+        }
+        for given in [json!({"inputs": ["n1"]}), json!({"action": "rotate", "steps": [{"action": "resize"}]})] {
+            let mut corrected = Corrected::new(given.as_object().expect("an object"));
+            corrected.gather_steps();
+            assert_eq!((corrected.arguments, corrected.changes.len()), (given, 0));
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Work that costs more than there is.
 
 use client::Item;
+use domain::counted;
 use domain::model::{Capability, Model};
 use serde_json::{Value, json};
 
@@ -27,7 +28,7 @@ pub async fn add_affordable_models(
     let budget = failure.refusal.max_credits.map_or(balance, |cap| cap.min(balance));
     let price = failure.refusal.credit_cost.unwrap_or_default();
     let mut failure = failure.with_detail("balance", balance.into());
-    failure.message = format!("it costs {price} credits, and {budget} can be spent ({balance} in all)");
+    failure.message = format!("it costs {}, and {budget} can be spent ({balance} in all)", counted(price, "credit"));
     let list = call.client.list_models().query_if("capability", capabilities.first()).query("limit", 100);
     let models = list.await.and_then(|read| read.items()).map(|(models, _)| models).unwrap_or_default();
     let up_to = |model: &Model| if model.credit_cost > 0 { budget / model.credit_cost } else { i64::MAX };

@@ -7,12 +7,12 @@
 use std::collections::BTreeMap;
 
 use client::answers::NodeRead;
-use domain::Violation;
 use domain::action::Parameter;
 use domain::metadata::ServerMetadata;
 use domain::refs::{ConnectionRef, NodeRef};
 use domain::review::DryRun;
 use domain::violation::Rule;
+use domain::{Violation, counted};
 use serde::Deserialize;
 use serde_json::{Map, Number, Value, json};
 
@@ -23,6 +23,7 @@ use crate::correct::{Corrected, nearest};
 use crate::failure::{Failure, Retry};
 use crate::resubmit;
 use crate::tool::Tool;
+use crate::tools::action_run::ActionRun;
 use crate::tools::describe;
 use crate::tools::find::Find;
 
@@ -110,6 +111,9 @@ async fn steps(failure: &mut Failure, call: &Call, schema: &Value) -> Vec<Next> 
 /// The call as it may be, or what tells how it may be.
 async fn corrected(failure: &mut Failure, call: &Call, schema: &Value) -> Vec<Next> {
     let (sent, mut again) = (Corrected::new(&call.arguments), Corrected::new(&call.arguments));
+    if call.tool == ActionRun::NAME {
+        again.gather_steps();
+    }
     let mut left = Vec::new();
     let mut fields: Vec<(String, Violation)> =
         failure.fields.iter().map(|it| (again.path(&it.field, schema), it.clone())).collect();
@@ -174,7 +178,7 @@ async fn same_call(again: Corrected, call: &Call) -> Vec<Next> {
         return vec![];
     }
     let more = changes.len().saturating_sub(CHANGES_MAX);
-    let more = (more > 0).then(|| format!("and {more} more changes"));
+    let more = (more > 0).then(|| format!("and {}", counted(more, "more change")));
     let changes = changes.into_iter().take(CHANGES_MAX).chain(more);
     let why = ["the same".to_owned()].into_iter().chain(changes).collect::<Vec<_>>().join(", ");
     let rest = rest.map(|rest| {

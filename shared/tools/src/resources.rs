@@ -15,6 +15,8 @@ use crate::skills::{self, Skill};
 /// Canvases that are listed, the latest first.
 const CANVASES: usize = 25;
 const IMAGE_WIDTH: u32 = 1024;
+/// The shortest outline.
+const OUTLINE_BYTES_MIN: usize = 1024;
 /// The beginning of the templates whose `owner` and `id` are those of a canvas.
 pub const OF_CANVASES: &str = "canvas://{owner}/";
 
@@ -58,14 +60,12 @@ impl Address {
         }
     }
 
-    /// The handle of the canvas that the address shows an aspect of, if it has it.
+    /// The handle or slug of the canvas that the address shows an aspect of.
     pub fn canvas(&self) -> Option<&str> {
         match self {
             Self::Outline(canvas) | Self::Review(canvas) | Self::Render(canvas) => Some(canvas),
             Self::Asset(_) | Self::Run(_) => None,
         }
-        .map(String::as_str)
-        .filter(|canvas| !is_slug(canvas))
     }
 
     /// Reads it. `uri` is the address as it was given.
@@ -93,6 +93,15 @@ impl Address {
             }
         })
     }
+}
+
+/// The handle of a canvas that is named by handle or slug: an outline with ids begins with it.
+pub async fn canvas_handle(client: &Client, named: &str) -> Result<String, Error> {
+    if !is_slug(named) {
+        return Ok(named.to_owned());
+    }
+    let outline = client.get_canvas_outline(named).query("text", "none").query("maxBytes", OUTLINE_BYTES_MIN);
+    Ok(outline.await?.text().split(' ').next().unwrap_or_default().to_owned())
 }
 
 /// The forms of addresses.

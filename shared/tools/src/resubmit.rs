@@ -12,6 +12,7 @@ use crate::call::Call;
 use crate::canvas_name::CanvasName;
 use crate::failure::{Failure, Retry};
 use crate::tool::Result;
+use crate::tools::canvas_delete;
 
 /// The longest batch that is written into an answer, in bytes.
 const WRITTEN_MAX: usize = 600;
@@ -21,19 +22,22 @@ const NAMES_MAX: usize = 6;
 /// Sets the batch of a step aside if it is long. The step then names it by `resubmit` and says what it does. It stays as it is when the
 /// service does not take the batch.
 pub async fn shorten(call: &Call, step: &mut Next) {
-    let Some(Value::Array(operations)) = step.arguments.get("operations").filter(|_| step.tool == "canvas_edit") else {
-        return;
+    let list = |name: &str| step.arguments[name].as_array().map(Vec::as_slice).unwrap_or_default();
+    let (written, operations): (&[&str], _) = match step.tool {
+        "canvas_edit" => (&["operations"], list("operations").to_vec()),
+        "canvas_delete" => (&["nodes", "connections"], canvas_delete::operations(list("nodes"), list("connections"))),
+        _ => return,
     };
-    let Ok(canvas) = CanvasName::deserialize(&step.arguments["canvas"]) else { return };
-    let body = json!({"operations": operations});
-    if body["operations"].to_string().len() <= WRITTEN_MAX {
+    let bytes = written.iter().filter_map(|name| step.arguments.get(*name)).map(|it| it.to_string().len());
+    if bytes.sum::<usize>() <= WRITTEN_MAX {
         return;
     }
-    let kept = call.client.set_batch_aside(&canvas.handle()).json(&body).await;
+    let Ok(canvas) = CanvasName::deserialize(&step.arguments["canvas"]) else { return };
+    let kept = call.client.set_batch_aside(&canvas.handle()).json(&json!({"operations": operations})).await;
     let Ok(kept) = kept.and_then(|read| read.value()) else { return };
-    step.why = format!("{}: {}", step.why, in_words(operations, &BTreeMap::new()));
+    step.why = format!("{}: {}", step.why, in_words(&operations, &BTreeMap::new()));
     if let Some(arguments) = step.arguments.as_object_mut() {
-        arguments.remove("operations");
+        arguments.retain(|name, _| !written.contains(&name.as_str()));
         arguments.insert("resubmit".to_owned(), kept.id.into());
     }
 }

@@ -343,8 +343,12 @@ impl ServerHandler for Server {
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let client = self.client(context.request_context())?;
         let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
-        let followed: Vec<(String, String)> =
-            uris.into_iter().filter_map(|uri| Some((Address::parse(&uri)?.canvas()?.to_owned(), uri))).collect();
+        let mut followed: Vec<(String, String)> = Vec::new();
+        for uri in uris {
+            if let Some(canvas) = Address::parse(&uri).as_ref().and_then(Address::canvas) {
+                followed.push((resources::canvas_handle(&client, canvas).await.map_err(failed)?, uri));
+            }
+        }
         if followed.is_empty() {
             context.cancelled().await;
             return Ok(());

@@ -7,7 +7,7 @@ use crate::call::Call;
 use crate::failure::Failure;
 use crate::tools::canvas_read::changes_of;
 
-/// Adds to a revision conflict what others have changed since `revision`, and the revision to go on with.
+/// Adds to a revision conflict what has changed since `revision`, also by the caller, and the revision to go on with.
 pub async fn add_changes(failure: Failure, call: &Call, canvas: &str, revision: &str) -> Failure {
     let Some(present) = failure.refusal.current_revision.clone() else { return failure };
     let read = call.client.get_canvas_changes(canvas).query("since", revision).query("include", "graph,authors").await;
@@ -29,7 +29,7 @@ pub async fn add_changes(failure: Failure, call: &Call, canvas: &str, revision: 
             "the same for the present revision, if it is still right after these changes",
         ));
     failure.message = format!(
-        "others changed what this call uses; the revision is now {present}. Look at the changes, then call with it"
+        "what this call uses has changed since its revision, which is now {present}. Look at the changes, then call with it"
     );
     failure
 }

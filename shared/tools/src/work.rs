@@ -6,8 +6,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use client::answers::{ActionRuns, Started};
 use client::{Client, Waiting, WorkFailure, WorkOutput, WorkRecord};
-use domain::Timestamp;
+use domain::canvas::CanvasChanges;
 use domain::job::{JobStatus, RunKind, RunSummary};
+use domain::{Timestamp, counted};
 use futures_util::future::join_all;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -156,6 +157,21 @@ impl Work {
             }
             (work.canvas, work.url) = (Some(canvas), Some(url));
         }
+    }
+
+    /// Tells the revision after nodes of this work were removed, which its record does not have, and the refs that they had.
+    pub async fn add_removal(&mut self, call: &Call) {
+        let Some(canvas) = &self.canvas else { return };
+        let since = self.revision.as_deref().unwrap_or("none");
+        let changes = call.client.get_canvas_changes(canvas).query("since", since).query("include", "authors");
+        let Ok(CanvasChanges { revision, refs, .. }) = changes.await.and_then(|read| read.value()) else { return };
+        let refs = refs.unwrap_or_default();
+        for node in self.outputs.iter_mut().filter_map(|output| output.node.as_mut()) {
+            if let Some(name) = node.strip_prefix("node:").and_then(|id| refs.get(id)) {
+                *node = name.clone();
+            }
+        }
+        self.revision = Some(revision);
     }
 
     /// Returns `true` if it has failed.
@@ -349,7 +365,7 @@ fn state(record: &WorkRecord, at: Timestamp) -> State {
     let (made, wanted) = (made.max(record.video.iter().len()) as f64, wanted.max(1) as f64);
     let progress = match record.progress {
         Some(percent) => format!("{percent:.0} %"),
-        None => format!("{made} of {wanted} outputs"),
+        None => format!("{made} of {}", counted(wanted, "output")),
     };
     let waiting = record.waiting(at).map(|waiting| format!("; waiting: {waiting}")).unwrap_or_default();
     let run = record.handle().to_owned();

@@ -1,9 +1,10 @@
 //! Masks of edits (docs/reference/images.md#masks).
 
-use e2e::api::text;
+use e2e::api::{key, text};
+use e2e::tools::{STATELESS, Tools};
 use e2e::{Stack, images};
 use raster::{decode, probe};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::setting::Setting;
 
@@ -155,6 +156,63 @@ async fn two_spellings_of_a_mask_are_one_and_another_mask_is_another_request() {
         let mut changed = request.clone();
         changed[member] = other;
         setting.user.send("/images/edit", &changed).await.expect_error(409, "conflict", &[]);
+    }
+}
+
+#[tokio::test]
+async fn a_repetition_answers_from_the_record_when_the_mask_is_gone() {
+    let stack = &Stack::without_workers().await;
+    let masked = Masked::new(stack, 60, 40).await;
+    let (setting, mask) = (&masked.setting, masked.mask(60, 40).await);
+    let request = setting.request(json!({"source": masked.source, "mask": mask})).await;
+    let job = setting.user.send("/images/edit", &request).await.expect(202).json();
+    stack.admin(&["admin", "asset", "purge", "--asset", &mask, "--yes"]).await.expect_success();
+    let replay = setting.user.send("/images/edit", &request).await.expect(202).json();
+    assert_eq!((&replay["id"], &replay["replayed"]), (&job["id"], &json!(true)));
+    setting.unprocessable("edit", json!({"source": masked.source, "mask": mask}), &["mask"]).await;
+}
+
+#[tokio::test]
+async fn a_masked_edit_that_owes_an_image_is_retried_with_its_mask() {
+    let stack = &Stack::without_workers().await;
+    let masked = Masked::new(stack, 60, 40).await;
+    let (setting, mask) = (&masked.setting, masked.mask(60, 40).await);
+    let tools = Tools::new(&setting.user, STATELESS).await;
+    for (is_restored, more) in [
+        (true, json!({"mask": mask})),
+        (
+            false,
+            json!({"mask": {"handle": mask, "mode": "luminance", "invert": true}, "maskFeather": 3, "maskComposite": false}),
+        ),
+    ] {
+        let mut request = json!({"source": masked.source, "references": [setting.asset], "asked": 2});
+        request.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("an object"));
+        let job = setting.job("edit", request).await;
+        setting.user.delete(text(&job, "/pollUrl")).await.expect(200);
+        let review = setting.user.get(&format!("/canvases/{}/review?repairs=true", setting.canvas)).await.ok();
+        let works = review["repairs"]["works"].as_array().expect("works");
+        let of_job = |work: &&Value| work["handle"] == job["run"] || work["handle"] == job["id"];
+        let retry = &works.iter().find(of_job).expect("owes an image")["remedies"][0];
+        assert_eq!((&retry["kind"], &retry["path"]), (&json!("retry"), &json!("/images/edit")), "{review}");
+        let mut body = retry["body"].clone();
+        assert_eq!((&body["source"], &body["mask"]["handle"]), (&json!(masked.source), &json!(mask)));
+        assert_eq!(body["references"].as_array().map(Vec::len), Some(1));
+        assert_eq!(body["references"][0]["handle"], json!(setting.asset));
+        // The tool has no argument for an image that is not restored.
+        let offered = tools.ok("canvas_review", json!({"canvas": setting.canvas})).await["next"].clone();
+        let is_retry =
+            |step: &&Value| step["tool"] == "image_generate" && step["arguments"]["retryOf"] == body["retryOf"];
+        let offered = offered.as_array().expect("steps").iter().find(is_retry).cloned();
+        assert_eq!(offered.is_some(), is_restored, "{offered:?}");
+        if let Some(step) = offered {
+            let mut call = step["arguments"].clone();
+            call["wait"] = json!(0);
+            tools.ok("image_generate", call).await;
+            continue;
+        }
+        body["idempotencyKey"] = json!(key());
+        let again = setting.user.send("/images/edit", &body).await.expect(202).json();
+        assert_eq!(again["references"], job["references"]);
     }
 }
 

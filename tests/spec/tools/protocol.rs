@@ -373,8 +373,9 @@ async fn a_subscription_tells_of_changes() {
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     let made = tools.ok("canvas_create", json!({})).await;
-    let uri = format!("{}/outline", address_of(&user, &made["canvas"]).await);
-    let params = json!({"notifications": {"resourceSubscriptions": [uri, "https://elsewhere.example"]}});
+    let by_id = format!("{}/outline", address_of(&user, &made["canvas"]).await);
+    let by_slug = format!("canvas://{}/review", text(&made, "/canvas"));
+    let params = json!({"notifications": {"resourceSubscriptions": [by_id, by_slug, "https://elsewhere.example"]}});
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": STATELESS,
         "io.modelcontextprotocol/clientInfo": {"name": "e2e", "version": "1"},
@@ -397,13 +398,16 @@ async fn a_subscription_tells_of_changes() {
         received.clone()
     };
     // The present state, then each change.
-    until(1).await;
+    until(2).await;
     let operations = json!([{"type": "canvas.update", "title": "New"}]);
     tools
         .ok("canvas_edit", json!({"canvas": made["canvas"], "revision": made["revision"], "operations": operations}))
         .await;
-    let received = until(2).await;
-    assert!(received.contains(&uri) && !received.contains("elsewhere"), "{received}");
+    let received = until(4).await;
+    for uri in [&by_id, &by_slug] {
+        assert_eq!(received.matches(&format!(r#""uri":"{uri}""#)).count(), 2, "{received}");
+    }
+    assert!(!received.contains("elsewhere"), "{received}");
 }
 
 #[tokio::test]

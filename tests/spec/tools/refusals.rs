@@ -208,6 +208,27 @@ async fn what_a_rule_says_is_corrected() {
 }
 
 #[tokio::test]
+async fn an_action_beside_its_inputs_is_offered_as_a_step() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    let tools = tools_of(&user).await;
+    let (canvas, revision, node) = board(&tools).await;
+    let slot = json!({"type": "node.create", "clientId": "s", "node": {"type": "image"}});
+    let made = tools.ok("canvas_edit", edit(&canvas, &revision, &slot).1).await;
+    let target = &made["created"]["s"];
+    let rotate = json!({
+        "canvas": canvas, "revision": made["revision"], "inputs": [node], "action": "rotate", "params": {"degrees": 90},
+        "target": target,
+    });
+    let run = mended(&tools, ("action_run", rotate), "action_run").await;
+    assert_eq!(run["runs"][0]["outputs"][0]["node"], *target, "{run}");
+    // Without a revision, and with the second image among the inputs.
+    let overlay = json!({"canvas": canvas, "inputs": [node, target], "action": "overlay-image"});
+    let run = mended(&tools, ("action_run", overlay), "action_run").await;
+    assert_eq!(run["runs"].as_array().map(Vec::len), Some(1), "{run}");
+}
+
+#[tokio::test]
 async fn a_busy_target_is_waited_for() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;

@@ -61,6 +61,75 @@ async fn a_batch_in_conflict_is_named_and_applied_once() {
 }
 
 #[tokio::test]
+async fn a_deletion_in_conflict_is_named_and_applied_once() {
+    let stack = &Stack::without_workers().await;
+    let user = stack.user().await;
+    let tools = tools_of(&user).await;
+    let (canvas, revision, node) = board(&tools).await;
+    let edit =
+        |revision: &Value, operations: Value| json!({"canvas": canvas, "revision": revision, "operations": operations});
+    let made = tools.ok("canvas_edit", edit(&revision, batch(&node, 121))).await;
+    let named = made["changedNodes"].as_array().expect("nodes").clone();
+    let notes: Vec<&Value> = named.iter().filter(|name| **name != node).collect();
+    // The caller's own change.
+    let rename = json!([{"type": "node.update", "nodeId": notes[0], "patch": {"title": "kept?"}}]);
+    let present = tools.ok("canvas_edit", edit(&made["revision"], rename)).await;
+    let delete = json!({"canvas": canvas, "revision": made["revision"], "nodes": notes});
+    let stale = tools.call("canvas_delete", delete).await.fails("conflict");
+    assert!(!text(&stale, "/error/message").contains("others"), "{stale}");
+    let again = stale["next"].as_array().expect("steps").last().expect("one").clone();
+    let resubmit = text(&again, "/arguments/resubmit");
+    let expected = json!({"canvas": canvas, "revision": present["revision"], "resubmit": resubmit});
+    assert_eq!((&again["tool"], &again["arguments"]), (&json!("canvas_delete"), &expected));
+    assert!(text(&again, "/why").contains(": deletes n"), "{again}");
+    let mut dry = expected.clone();
+    dry["dryRun"] = true.into();
+    let tried = tools.ok("canvas_delete", dry).await;
+    assert_eq!((tried["deletedNodes"].as_array().map(Vec::len), nodes(&user, &canvas).await), (Some(120), 121));
+    let done = tools.ok("canvas_delete", expected.clone()).await;
+    assert_eq!((&done["replayed"], &done["deletedNodes"]), (&json!(false), &json!(notes)));
+    assert!(text(&done, "/did").ends_with("and 114 more"), "{done}");
+    let twice = tools.ok("canvas_delete", expected).await;
+    assert_eq!((&twice["replayed"], &twice["revision"]), (&json!(true), &done["revision"]));
+    assert_eq!(nodes(&user, &canvas).await, 1);
+}
+
+#[tokio::test]
+async fn a_batch_is_named_by_the_tool_that_takes_it() {
+    let stack = &Stack::without_workers().await;
+    let user = stack.user().await;
+    let tools = tools_of(&user).await;
+    let (canvas, revision, node) = board(&tools).await;
+    let path = format!("/canvases/{}/set-aside", id(&canvas));
+    let delete = json!({"type": "node.delete", "nodeId": node});
+    let rename = json!({"type": "canvas.update", "title": "Renamed"});
+    let call = |kept: &Value| json!({"canvas": canvas, "revision": revision, "resubmit": kept["id"]});
+    for (operations, refusing, offered) in [
+        (json!([delete]), "canvas_edit", vec!["canvas_delete"]),
+        (json!([rename]), "canvas_delete", vec!["canvas_edit"]),
+        (json!([delete, rename]), "canvas_edit", vec!["canvas_delete", "canvas_edit"]),
+        (json!([delete, rename]), "canvas_delete", vec!["canvas_delete", "canvas_edit"]),
+    ] {
+        let kept = user.send(&path, &json!({"operations": operations})).await.expect(201).json();
+        let refused = tools.call(refusing, call(&kept)).await.fails("input_validation_error");
+        assert_eq!(refused["error"]["fields"][0]["field"], "resubmit");
+        let steps = refused["next"].as_array().expect("steps");
+        assert_eq!(steps.iter().map(|step| &step["tool"]).collect::<Vec<_>>(), offered, "{refused}");
+        for step in steps {
+            let mut tried = step["arguments"].clone();
+            tried["dryRun"] = true.into();
+            tools.ok(step["tool"].as_str().expect("a tool"), tried).await;
+        }
+    }
+    let kept = user.send(&path, &json!({"operations": [delete]})).await.expect(201).json();
+    let mut both = call(&kept);
+    both["nodes"] = json!([node]);
+    let refused = tools.call("canvas_delete", both).await.fails("input_validation_error");
+    assert_eq!(refused["error"]["fields"][0]["field"], "resubmit");
+    assert_eq!(nodes(&user, &canvas).await, 1);
+}
+
+#[tokio::test]
 async fn a_short_batch_is_written_again() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;

@@ -90,6 +90,7 @@ async fn what_needs_no_credential_may_be_kept_by_anybody_and_runs_nothing() {
     let stack = &Stack::without_workers().await;
     let anyone = stack.anonymous();
     for (path, media_type) in [
+        ("/llms.txt", "text/plain; charset=utf-8"),
         ("/skills/moodboard/SKILL.md", "text/markdown; charset=utf-8"),
         ("/.well-known/mcp/server.json", "application/json"),
         ("/icon.svg", "image/svg+xml"),

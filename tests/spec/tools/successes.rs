@@ -625,6 +625,31 @@ async fn work_is_started_awaited_and_canceled() {
 }
 
 #[tokio::test]
+async fn work_whose_nodes_are_removed_tells_their_refs_and_the_revision_after_it() {
+    let stack = &Stack::without_workers().await;
+    let user = stack.user().await;
+    stack.grant(&user.uid, 100).await;
+    let tools = Checked::new(&user).await;
+    let (canvas, revision, _) = board(&tools.0).await;
+    let start = json!({
+        "canvas": canvas, "revision": revision, "mode": "generate", "model": "sketch", "prompt": "one", "count": 2, "wait": 0,
+    });
+    let started = tools.ok("image_generate", start).await;
+    let nodes = |work: &Value| {
+        work["outputs"].as_array().expect("outputs").iter().map(|it| it["node"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(nodes(&started), ["n2", "n3"]);
+    // A repetition answers the same.
+    for _ in 0..2 {
+        let canceled = tools.ok("run_cancel", json!({"run": started["run"], "removeTargets": true})).await;
+        let present = tools.ok("canvas_read", json!({"canvas": canvas})).await;
+        assert_eq!((&canceled["status"], &canceled["canvas"]), (&json!("canceled"), &canvas), "{canceled}");
+        assert_eq!((nodes(&canceled), &canceled["revision"]), (nodes(&started), &present["revision"]), "{canceled}");
+        assert!(!present["outline"].as_str().expect("an outline").contains("n2 "), "{present}");
+    }
+}
+
+#[tokio::test]
 async fn elements_are_saved_and_managed() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;

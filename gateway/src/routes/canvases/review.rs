@@ -108,18 +108,24 @@ async fn work_repairs(
     Ok(repairs)
 }
 
-/// The start of what ended work owes, or of as much of it as one start makes: the rest is still owed. A masked edit is not put together
-/// again.
+/// The start of what ended work owes, or of as much of it as one start makes: the rest is still owed.
 fn retry(record: &Record, work: &OwingWork, canvas: &CanvasRecord) -> Option<Remedy> {
     let handle = canvas.handle.to_string();
     let (path, body) = match &record.request {
-        Request::Image(image) if image.mask.is_none() => {
+        Request::Image(image) => {
+            let mask = image.mask.as_ref();
+            // What a mask is of comes first.
+            let (source, references) = image.references.split_at(mask.map_or(0, |_| 1));
             let references: Vec<Value> =
-                image.references.iter().map(|it| json!({"handle": it.handle, "role": it.role})).collect();
+                references.iter().map(|it| json!({"handle": it.handle, "role": it.role})).collect();
             let body = json!({
                 "canvasId": handle, "baseRevision": canvas.revision, "model": model(&image.model.key),
                 "prompt": Some(&image.prompt).filter(|prompt| !prompt.is_empty()), "size": image.size, "quality": image.quality,
                 "references": Some(references).filter(|references| !references.is_empty()), "place": {"count": work.owed.min(TARGETS_MAX)},
+                "source": source.first().map(|it| &it.handle),
+                "mask": mask.map(|it| json!({"handle": it.handle, "mode": it.mode, "invert": it.invert})),
+                "maskFeather": mask.map(|it| it.feather),
+                "maskComposite": mask.filter(|it| !it.composite).map(|it| it.composite),
             });
             (format!("/images/{}", record.operation), body)
         }

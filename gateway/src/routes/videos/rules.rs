@@ -3,10 +3,10 @@
 
 use app::job::{Destination, Targets};
 use app::{Terms, Wanted};
-use domain::Violation;
 use domain::graph::NodeType;
 use domain::id::{AccountUid, CanvasHandle, NodeId};
 use domain::model::Capability;
+use domain::{Violation, counted};
 use egress::Guard;
 use providers::Entry;
 use providers::catalogue::Runtime;
@@ -120,7 +120,10 @@ pub fn not_offered(model: &Entry, request: &Checked) -> Vec<Violation> {
     let mut violations = Vec::new();
     let mut note = |field: &str, message: String| violations.push(Violation::new(field, message));
     if let Some(seconds) = request.duration_seconds.filter(|seconds| !model.durations.contains(seconds)) {
-        note("durationSeconds", format!("{} does not offer {seconds} seconds{}", model.name, listed(&model.durations)));
+        note(
+            "durationSeconds",
+            format!("{} does not offer {}{}", model.name, counted(seconds, "second"), listed(&model.durations)),
+        );
     }
     let texts = [
         ("aspectRatio", &request.aspect_ratio, &model.aspect_ratios),

@@ -90,12 +90,13 @@ pub(super) fn distance_to_best((width, height): (f64, f64)) -> f64 {
     quotient.max(1.0 / quotient)
 }
 
-/// The number of columns of a grid: of those at which it is at most twice as wide as high, the one nearest to 3:2; of equals, the
-/// one that leaves fewer cells empty. A grid of fewer than [`FEW`] has no empty cell, and may be wider.
+/// The number of columns of a grid: of those at which it is at most twice as wide as high, one without an empty cell, else one whose
+/// last row has more than one area, if the grid is then not higher than wide; of several, and otherwise, the one nearest to 3:2; of
+/// equals, the one that leaves fewer cells empty. A grid of fewer than [`FEW`] has no empty cell, and may be wider.
 fn columns_for(sizes: &[(f64, f64)], gap: f64) -> usize {
     let count = sizes.len();
     let empty = |columns: usize| count.div_ceil(columns) * columns - count;
-    let mut best = (f64::INFINITY, usize::MAX, 1);
+    let mut best = (Rest::Any, f64::INFINITY, usize::MAX, 1);
     for columns in (1..=count.min(ARRANGED_MAX)).filter(|columns| count >= FEW || empty(*columns) == 0) {
         let (widths, heights) = tracks(sizes, columns);
         let size = (edges(&widths, gap).1, edges(&heights, gap).1);
@@ -103,11 +104,29 @@ fn columns_for(sizes: &[(f64, f64)], gap: f64) -> usize {
             continue;
         }
         let (distance, empty) = (distance_to_best(size), empty(columns));
-        if distance < best.0 - EXACT || (distance < best.0 + EXACT && empty < best.1) {
-            best = (distance, empty, columns);
+        let is_flat = (size.1 - EXACT..=RATIO_MAX * size.1 + EXACT).contains(&size.0);
+        let rest = match (is_flat, empty) {
+            (true, 0) => Rest::None,
+            (true, empty) if empty + 1 < columns => Rest::Several,
+            _ => Rest::Any,
+        };
+        let is_nearer = distance < best.1 - EXACT || (distance < best.1 + EXACT && empty < best.2);
+        if rest < best.0 || rest == best.0 && is_nearer {
+            best = (rest, distance, empty, columns);
         }
     }
-    best.2
+    best.3
+}
+
+/// What the last row of a grid has, the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rest {
+    /// As many areas as the others.
+    None,
+    /// More than one area.
+    Several,
+    /// One area alone, or the grid is higher than wide.
+    Any,
 }
 
 /// The widths of the columns and the heights of the rows of a grid.
@@ -185,10 +204,13 @@ mod tests {
     }
 
     #[test]
-    fn a_grid_is_as_near_to_three_by_two_as_can_be_and_at_most_twice_as_wide_as_high() {
+    fn a_grid_is_complete_or_as_near_to_three_by_two_as_can_be_and_at_most_twice_as_wide_as_high() {
         let square = (320.0, 320.0);
         let counts = [5, 6, 7, 8, 9, 10, 12, 50].map(|count| columns(count, square, 40.0));
-        assert_eq!(counts, [3, 3, 3, 3, 4, 4, 4, 9]);
+        assert_eq!(counts, [3, 3, 3, 3, 3, 4, 4, 9]);
+        assert_eq!([16, 20, 25, 30].map(|count| columns(count, square, 40.0)), [4, 5, 5, 6], "without an empty cell");
+        assert_eq!([13, 17, 26].map(|count| columns(count, square, 40.0)), [5, 5, 7], "without one alone");
+        assert_eq!(columns(9, (480.0, 160.0), 40.0), 2, "rather one alone than higher than wide");
         assert_eq!(columns(8, square, 0.0), 4, "at twice the height");
         assert_eq!(columns(8, (320.0, 319.0), 0.0), 3, "beyond");
         assert_eq!(columns(50, (240.0, 240.0), 40.0), 9, "fifty notes");

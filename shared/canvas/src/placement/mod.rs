@@ -4,6 +4,8 @@
 mod block;
 mod cells;
 mod flow;
+#[cfg(test)]
+mod golden;
 mod index;
 mod location;
 mod masonry;

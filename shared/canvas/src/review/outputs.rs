@@ -1,5 +1,6 @@
 //! The outputs of a canvas and whether each is stored. Rules: `docs/reference/findings.md#outputs`.
 
+use domain::counted;
 use domain::graph::{Node, NodeType};
 use domain::job::JobStatus;
 use domain::review::{DeliveryClearance, DeliveryReview, DetachedOutput, Outputs, OwingWork, StoredAssets};
@@ -38,13 +39,18 @@ pub(super) fn assess(
         }
         outputs.handles.push(handle);
     }
-    for (count, what) in [
-        (delivery.pending_output_handles.len(), "wait for their jobs"),
-        (delivery.failed_output_handles.len(), "failed or were canceled and show nothing"),
-        (delivery.non_durable_output_handles.len(), "show nothing that is stored"),
+    for (handles, of_one, of_several) in [
+        (&delivery.pending_output_handles, "waits for its job", "wait for their jobs"),
+        (
+            &delivery.failed_output_handles,
+            "failed or was canceled and shows nothing",
+            "failed or were canceled and show nothing",
+        ),
+        (&delivery.non_durable_output_handles, "shows nothing that is stored", "show nothing that is stored"),
     ] {
-        if count > 0 {
-            delivery.reasons.push(format!("{count} outputs {what}"));
+        if !handles.is_empty() {
+            let what = if handles.len() == 1 { of_one } else { of_several };
+            delivery.reasons.push(format!("{} {what}", counted(handles.len(), "output")));
         }
     }
     for output in detached {
@@ -63,7 +69,7 @@ pub(super) fn assess(
         }
     }
     for OwingWork { handle, is_active, made, owed, .. } in works.iter().filter(|work| work.owed > 0) {
-        delivery.reasons.push(format!("{handle} has {made} of {} outputs", made + owed));
+        delivery.reasons.push(format!("{handle} has {made} of {}", counted(made + owed, "output")));
         let (count, handles) = if *is_active {
             (&mut outputs.pending_count, &mut delivery.pending_output_handles)
         } else {

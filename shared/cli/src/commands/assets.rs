@@ -19,7 +19,7 @@ use crate::args::{Asset, Write};
 use crate::context::{Context, canvas};
 use crate::failure::{Failure, Outcome, both, file};
 use crate::journal;
-use crate::output::{optional, text};
+use crate::output::{credits, optional, text};
 
 /// Uploads at a time. The service takes eight of an account.
 const UPLOADS: usize = 4;
@@ -101,7 +101,7 @@ fn described(AssetRead { asset: it, made, inputs, used_in, more, hidden, .. }: A
         let source = made.source_url.map(|url| format!(" from {}", text(url)));
         let by = made.by.map(|by| format!(" by {}", text(by.label)));
         let parts: String = [model, action, of_run, prompt, source, by].into_iter().flatten().collect();
-        format!("made: {}{parts}, {} credits", made.kind, made.credit_cost)
+        format!("made: {}{parts}, {}", made.kind, credits(made.credit_cost))
     }));
     lines.extend(inputs.into_iter().flatten().map(|input| {
         let role = input.role.map(|role| format!(" {}", text(role))).unwrap_or_default();

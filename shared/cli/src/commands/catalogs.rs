@@ -5,6 +5,7 @@ use std::fmt::Display;
 use client::answers::{ActionRead, ModelRead, MutationResult, RecipeRead};
 use client::{Answer, Client};
 use domain::action::{ActionInput, Parameter, ParameterType};
+use domain::counted;
 use serde_json::{Value, json};
 
 use super::batch::insert;
@@ -202,7 +203,11 @@ pub async fn recipe(context: &Context, recipe: Recipe) -> Outcome {
         Recipe::Fork { recipe, version, on, position } => {
             let answer = fork(context, &recipe, version, &canvas(&on)?, position).await?;
             context.output.answer(&answer, |it| {
-                format!("{} nodes, revision {}", it.changes.changed_node_ids.len(), text(it.canvas.revision()))
+                format!(
+                    "{}, revision {}",
+                    counted(it.changes.changed_node_ids.len(), "node"),
+                    text(it.canvas.revision())
+                )
             });
             Ok(())
         }

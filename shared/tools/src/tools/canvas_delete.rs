@@ -1,5 +1,7 @@
 //! Deletion of nodes and connections.
 
+use std::collections::BTreeMap;
+
 use client::answers::MutationResult;
 use domain::account::Scope;
 use domain::limits::OPERATIONS_MAX;
@@ -7,13 +9,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, texts};
+use crate::answer::{Answer, Next, texts};
 use crate::call::Call;
 use crate::canvas_name::CanvasName;
 use crate::failure::{Failure, first_findings};
 use crate::names::NamedCanvas;
+use crate::resubmit;
 use crate::stale;
 use crate::tool::{Hints, Result, Tool};
+use crate::tools::canvas_edit::{deleted, deletions_apart};
 
 pub struct CanvasDelete;
 
@@ -28,6 +32,8 @@ pub struct Arguments {
     nodes: Option<Vec<String>>,
     #[schemars(length(min = 1, max = 200))]
     connections: Option<Vec<String>>,
+    /// From an answer, instead of both
+    resubmit: Option<String>,
     /// Change nothing, tell findings
     dry_run: Option<bool>,
 }
@@ -41,6 +47,8 @@ pub struct Output {
     revision: String,
     dry_run: Option<bool>,
     replayed: Option<bool>,
+    /// What a batch that was set aside did, or would do.
+    did: Option<String>,
     /// Nodes, as they were named.
     deleted_nodes: Vec<String>,
     /// Connections, those of the nodes included.
@@ -60,35 +68,41 @@ impl Tool for CanvasDelete {
 
     async fn run(call: &Call, arguments: Arguments) -> Result<Answer<Output>> {
         let canvas = arguments.canvas.handle();
-        let (nodes, connections) = (arguments.nodes.unwrap_or_default(), arguments.connections.unwrap_or_default());
-        match nodes.len() + connections.len() {
-            0 => return Err(Failure::argument("nodes", "give nodes or connections")),
-            count if count > OPERATIONS_MAX => {
-                return Err(Failure::argument("nodes", format!("may be {OPERATIONS_MAX} together with connections")));
+        let (key, operations) = match &arguments.resubmit {
+            None => match arguments.operations() {
+                none if none.is_empty() => return Err(Failure::argument("nodes", "give nodes or connections")),
+                many if many.len() > OPERATIONS_MAX => {
+                    let message = format!("may be {OPERATIONS_MAX} together with connections");
+                    return Err(Failure::argument("nodes", message));
+                }
+                operations => (call.key(), operations),
+            },
+            Some(id) if arguments.nodes.is_none() && arguments.connections.is_none() => {
+                (resubmit::key(id), set_aside(call, &canvas, &arguments.revision, id).await?)
             }
-            _ => {}
-        }
-        // Connections first: those of a node go with it.
-        let operations: Vec<Value> = connections
-            .iter()
-            .map(|it| json!({"type": "connection.delete", "connectionId": it}))
-            .chain(nodes.iter().map(|it| json!({"type": "node.delete", "nodeId": it})))
-            .collect();
+            Some(_) => return Err(Failure::argument("resubmit", "cannot be combined with nodes or connections")),
+        };
+        let did = arguments.resubmit.as_ref().map(|_| resubmit::in_words(&operations, &BTreeMap::new()));
+        let named = |failure: Failure| match did {
+            Some(_) => failure,
+            None => by_argument(failure, &operations),
+        };
+        let nodes = operations.iter().filter_map(|it| it["nodeId"].as_str().map(str::to_owned)).collect();
         if arguments.dry_run == Some(true) {
-            let tried = call.dry_run(&canvas, &operations).await;
-            let tried = tried.map_err(|error| by_argument(error.into(), connections.len()))?;
+            let tried = call.dry_run(&canvas, &operations).await.map_err(|error| named(error.into()))?;
             let findings = first_findings(&tried.validation.findings);
             return Ok(Answer::new(Output {
                 on: NamedCanvas::of(call, &tried.canvas),
                 revision: tried.canvas.revision,
                 dry_run: Some(true),
                 replayed: None,
+                did,
                 deleted_nodes: nodes,
                 deleted_connections: texts(tried.destructive_impact.deleted_connection_ids),
                 findings: Some(findings),
             }));
         }
-        let body = json!({"baseRevision": arguments.revision, "idempotencyKey": call.key(), "operations": operations});
+        let body = json!({"baseRevision": arguments.revision, "idempotencyKey": key, "operations": operations});
         let request = call.client.apply_operations(&canvas).cast::<MutationResult>().json(&body);
         match request.prefer("return=minimal").prefer("handling=lenient").await {
             Ok(answer) => {
@@ -103,28 +117,55 @@ impl Tool for CanvasDelete {
                     revision: result.canvas.revision().to_owned(),
                     dry_run: None,
                     replayed: Some(result.replayed),
+                    did,
                     deleted_nodes: nodes,
                     deleted_connections: gone.into_iter().map(|id| refs.get(&id).cloned().unwrap_or(id)).collect(),
                     findings: None,
                 }))
             }
-            Err(error) => {
-                let failure = by_argument(error.into(), connections.len());
-                Err(stale::add_changes(failure, call, &canvas, &arguments.revision).await)
-            }
+            Err(error) => Err(stale::add_changes(named(error.into()), call, &canvas, &arguments.revision).await),
         }
     }
 }
 
-/// A refusal that names what is wrong as the arguments of the tool do. The first operations delete connections.
-fn by_argument(mut failure: Failure, connections: usize) -> Failure {
+impl Arguments {
+    /// What the lists name.
+    fn operations(&self) -> Vec<Value> {
+        let names = |list: &Option<Vec<String>>| list.iter().flatten().map(|name| json!(name)).collect::<Vec<_>>();
+        operations(&names(&self.nodes), &names(&self.connections))
+    }
+}
+
+/// The batch that deletes these. Connections come first: those of a node go with it.
+pub fn operations(nodes: &[Value], connections: &[Value]) -> Vec<Value> {
+    let connections = connections.iter().map(|it| json!({"type": "connection.delete", "connectionId": it}));
+    connections.chain(nodes.iter().map(|it| json!({"type": "node.delete", "nodeId": it}))).collect()
+}
+
+/// A batch that was set aside, which has to delete alone.
+async fn set_aside(call: &Call, canvas: &str, revision: &str, id: &str) -> Result<Vec<Value>> {
+    let operations: Vec<Value> = resubmit::read(call, canvas, id).await?;
+    if operations.iter().all(|operation| deleted(operation).is_some()) {
+        return Ok(operations);
+    }
+    let failure = Failure::argument("resubmit", "names a batch that does more than delete, which is for canvas_edit");
+    let batch = json!({"canvas": canvas, "revision": revision, "operations": operations});
+    let failure = deletions_apart(&batch, failure);
+    Err(match failure.next.is_empty() {
+        true => failure.then(Next::new("canvas_edit", batch, "the batch")),
+        false => failure,
+    })
+}
+
+/// A refusal that names what is wrong as the arguments of the tool do.
+fn by_argument(mut failure: Failure, operations: &[Value]) -> Failure {
     for violation in &mut failure.fields {
         let index = violation.field.strip_prefix("operations[").and_then(|rest| rest.split_once(']'));
         let Some(at) = index.and_then(|(index, _)| index.parse::<usize>().ok()) else { continue };
-        violation.field = match at.checked_sub(connections) {
-            Some(node) => format!("nodes[{node}]"),
-            None => format!("connections[{at}]"),
-        };
+        let list = |operation: &Value| deleted(operation).map(|(list, _)| list);
+        let Some(of) = operations.get(at).and_then(list) else { continue };
+        let before = operations[..at].iter().filter(|it| list(it) == Some(of)).count();
+        violation.field = format!("{of}[{before}]");
     }
     failure
 }
@@ -139,7 +180,8 @@ mod tests {
     fn violations_name_arguments() {
         let fields = ["operations[0].connectionId", "operations[2].nodeId", "operations", "canvasId"];
         let failure = Failure::invalid(fields.map(|field| Violation::new(field, "is wrong")).into());
-        let named: Vec<String> = by_argument(failure, 2).fields.into_iter().map(|it| it.field).collect();
+        let operations = operations(&[json!("n1")], &[json!("c1"), json!("c2")]);
+        let named: Vec<String> = by_argument(failure, &operations).fields.into_iter().map(|it| it.field).collect();
         assert_eq!(named, ["connections[0]", "nodes[0]", "operations", "canvasId"]);
     }
 }

@@ -49,14 +49,14 @@ pub struct Arguments {
 struct Operation(#[schemars(schema_with = "forms")] Map<String, Value>);
 
 fn forms(_: &mut SchemaGenerator) -> Schema {
-    schema::operations(|kind| deleted_member(kind).is_none())
+    schema::operations(|kind| deleted(&json!({"type": kind})).is_none())
 }
 
-/// The member that names what an operation of this type deletes. [`canvas_delete`](super::canvas_delete) has them.
-fn deleted_member(kind: &str) -> Option<&'static str> {
-    match kind {
-        "node.delete" => Some("nodeId"),
-        "connection.delete" => Some("connectionId"),
+/// The argument of [`canvas_delete`](super::canvas_delete) that lists what an operation deletes, and what that is.
+pub fn deleted(operation: &Value) -> Option<(&'static str, &Value)> {
+    match operation["type"].as_str()? {
+        "node.delete" => Some(("nodes", &operation["nodeId"])),
+        "connection.delete" => Some(("connections", &operation["connectionId"])),
         _ => None,
     }
 }
@@ -112,14 +112,13 @@ impl Tool for CanvasEdit {
             (None, true) => return Err(Failure::argument("operations", "is required")),
             (Some(id), true) => {
                 arguments.operations = resubmit::read(call, &canvas, id).await?;
-                let deletes = |it: &Operation| {
-                    it.0.get("type").and_then(Value::as_str).is_some_and(|kind| deleted_member(kind).is_some())
-                };
-                if arguments.operations.iter().any(deletes) {
-                    return Err(Failure::argument(
-                        "resubmit",
-                        "names a batch that deletes, which is for canvas_delete",
-                    ));
+                let batch = json!({
+                    "canvas": canvas, "revision": arguments.revision, "operations": arguments.operations,
+                });
+                let failure = Failure::argument("resubmit", "names a batch that deletes, which is for canvas_delete");
+                let failure = deletions_apart(&batch, failure);
+                if !failure.next.is_empty() {
+                    return Err(failure);
                 }
                 resubmit::key(id)
             }
@@ -186,21 +185,16 @@ fn applied(result: MutationResult) -> Effect {
 }
 
 /// Adds to the refusal of a batch with deletions the call that deletes, and the batch without them.
-fn deletions_apart(arguments: &Value, failure: Failure) -> Failure {
+pub fn deletions_apart(arguments: &Value, failure: Failure) -> Failure {
     let operations = arguments["operations"].as_array().map(Vec::as_slice).unwrap_or_default();
     let (mut delete, mut others) =
         (json!({"canvas": arguments["canvas"], "revision": arguments["revision"]}), Vec::new());
     for operation in operations {
-        let kind = operation["type"].as_str().unwrap_or_default();
-        match deleted_member(kind) {
-            Some(member) => {
-                let list = if member == "nodeId" { "nodes" } else { "connections" };
-                let named = operation[member].clone();
-                match delete.get_mut(list).and_then(Value::as_array_mut) {
-                    Some(names) => names.push(named),
-                    None => delete[list] = json!([named]),
-                }
-            }
+        match deleted(operation) {
+            Some((list, named)) => match delete.get_mut(list).and_then(Value::as_array_mut) {
+                Some(names) => names.push(named.clone()),
+                None => delete[list] = json!([named]),
+            },
             None => others.push(operation),
         }
     }

@@ -1,9 +1,9 @@
 //! The facts of one thing.
 
-use client::Client;
 use client::answers::ElementOrVersion;
 use domain::account::Scope;
 use domain::action::{Action, Parameter, ParameterType};
+use domain::lineage::AssetPlace;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -12,6 +12,7 @@ use crate::answer::{Answer, Next};
 use crate::call::Call;
 use crate::canvas_name::CanvasName;
 use crate::failure::Failure;
+use crate::names::Names;
 use crate::tool::{Hints, Result, Tool};
 
 pub struct Describe;
@@ -50,7 +51,7 @@ impl Tool for Describe {
         if let Some((canvas, node)) = shown {
             let node = client.get_node(&canvas, node).await?.value()?.node;
             return match &node.asset {
-                Some(shown) => Ok(answer("asset", asset(client, &shown.to_string()).await?)),
+                Some(shown) => Ok(answer("asset", asset(call, &shown.to_string()).await?)),
                 None => Ok(answer("node", json!(node))),
             };
         }
@@ -59,7 +60,7 @@ impl Tool for Describe {
             "recipe" => json!(client.get_recipe(&handle).await?.value()?.recipe),
             "action" => action(&client.get_action(&handle).await?.value()?.action),
             "model" => json!(client.get_model(&handle).await?.value()?.model),
-            "asset" => asset(client, &handle).await?,
+            "asset" => asset(call, &handle).await?,
             "element" => match client.get_element(&handle).await?.value()? {
                 ElementOrVersion::Element(read) => json!(read.element),
                 ElementOrVersion::Version(read) => json!(read.version),
@@ -124,13 +125,28 @@ fn answer(kind: &str, facts: Value) -> Answer<Output> {
 }
 
 /// An asset, how it came to be, its inputs and its places, as one object.
-async fn asset(client: &Client, handle: &str) -> Result<Value> {
-    let mut facts = json!(client.get_asset(handle).query("include", "usedIn,inputs").await?.value()?);
+async fn asset(call: &Call, handle: &str) -> Result<Value> {
+    let mut read = call.client.get_asset(handle).query("include", "usedIn,inputs").await?.value()?;
+    let places = read.used_in.take().unwrap_or_default();
+    let mut facts = json!(read);
+    facts["usedIn"] = used_in(call, &places).await;
     if let (Value::Object(asset), Some(facts)) = (facts["asset"].take(), facts.as_object_mut()) {
         facts.remove("asset");
         facts.extend(asset);
     }
     Ok(facts)
+}
+
+/// The nodes that show an asset, by their short names.
+async fn used_in(call: &Call, places: &[AssetPlace]) -> Value {
+    let named = places.iter().map(|it| (it.canvas.to_string(), it.short.is_none().then(|| it.node.clone())));
+    let names = Names::read(call, named.collect()).await;
+    let place = |it: &AssetPlace| {
+        let on = names.canvas(call, &it.canvas.to_string());
+        let node = it.short.map_or_else(|| names.node(&it.canvas.to_string(), &it.node), |short| short.to_string());
+        json!({"canvas": on.canvas, "url": on.url, "node": node, "title": it.title})
+    };
+    places.iter().map(place).collect()
 }
 
 /// Members that expire in minutes.

@@ -33,7 +33,10 @@ impl Tool for RunCancel {
         let canceled = request.await?;
         let mut works = [Work::from_record(&canceled.value()?, canceled.time())];
         Work::name(call, &mut works).await;
-        let [work] = works;
+        let [mut work] = works;
+        if arguments.remove_targets == Some(true) {
+            work.add_removal(call).await;
+        }
         Ok(Answer::new(work))
     }
 }
