@@ -42,7 +42,7 @@ pub trait Grant: Send + Sync + 'static {
     /// At least one of these scopes, unless empty.
     const ANY: Scopes = Scopes::from_slice(&[]);
     /// The rates that a request takes from.
-    const RATES: &[Rate] = ORDINARY;
+    const RATES: &'static [Rate] = ORDINARY;
     /// What a request takes of them.
     fn weight(_: &Parts) -> u32 {
         1
@@ -102,7 +102,7 @@ pub struct Point;
 
 impl Grant for Point {
     const ALL: Scopes = ReadCanvas::ALL;
-    const RATES: &[Rate] = &[Rate::Pointers];
+    const RATES: &'static [Rate] = &[Rate::Pointers];
 }
 
 /// The caller of a route that requires `G`.

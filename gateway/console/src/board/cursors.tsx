@@ -35,7 +35,7 @@ export function Cursors({ board, graph, canvas, live, peers, news }: Props) {
   // Who has left points at nothing.
   const list = useMemo(() => told.filter(({ id }) => live.who.some((one) => one.id === id)), [told, live.who]);
   const plane = useRef<HTMLDivElement>(null);
-  useSending(board, canvas, live.who);
+  useSending(board, canvas, live.who, peers);
   useEffect(() => {
     const stop = listenTo(canvas, (message) => {
       if (message.event === "pointers") peers.told(message.who);
@@ -71,7 +71,7 @@ export function Cursors({ board, graph, canvas, live, peers, news }: Props) {
   );
 }
 
-const nameOf = ({ label, surface }: Presence, own: string): string => (surface === "browser" && label === own ? `${label} (you, other window)` : label);
+const nameOf = ({ label, surface }: Presence, own: string): string => (surface === "browser" && label === own ? `${label} (you, other tab)` : label);
 
 const colored = (id: string, style: CSSProperties = {}): CSSProperties => ({ ...style, "--color": colorOf(id) }) as CSSProperties;
 const placed = ({ x, y, width, height }: Box): CSSProperties => ({ translate: `${x}px ${y}px`, width, height });
@@ -137,7 +137,7 @@ function onVisibility(listener: () => void): () => void {
 }
 
 /** Sends what this page shows, while other people are on the canvas and the page is looked at. */
-function useSending(board: Board, canvas: string, who: Presence[]): void {
+function useSending(board: Board, canvas: string, who: Presence[], peers: Peers): void {
   const [sender] = useState(() => new PointerSender((body) => api.point(canvas, body)));
   const isSeen = useSyncExternalStore(onVisibility, isVisible);
   const people = who.filter(({ surface }) => surface === "browser").map(({ id }) => id);
@@ -147,9 +147,12 @@ function useSending(board: Board, canvas: string, who: Presence[]): void {
     if (people.some((id) => !known.current.includes(id))) sender.announce();
     known.current = people;
   });
-  useEffect(() => sender.turn(isOn), [sender, isOn]);
   useEffect(() => {
-    const show = () => sender.show(shownOn(board));
+    sender.turn(isOn);
+    return () => sender.turn(false);
+  }, [sender, isOn]);
+  useEffect(() => {
+    const show = () => sender.show(shownOn(board, peers.getFollowed() === undefined));
     const stop = new AbortController();
     // The surface has taken the place of the pointer before.
     for (const type of ["pointermove", "keydown"]) addEventListener(type, show, { signal: stop.signal, passive: true });
@@ -157,13 +160,12 @@ function useSending(board: Board, canvas: string, who: Presence[]): void {
     return () => {
       stop.abort();
       for (const end of stops) end();
-      sender.turn(false);
     };
-  }, [board, sender]);
+  }, [board, sender, peers]);
 }
 
-/** What this page shows of its person. */
-function shownOn(board: Board): PointerState {
+/** What this page shows of its person. A view that follows another is not the person's own: two who follow each other would never rest. */
+function shownOn(board: Board, isOwnView: boolean): PointerState {
   const { selection, drag, editing } = board.getUi();
   const { surface, engine } = board;
   const [at, seen] = [surface?.pointer(), surface?.seen];
@@ -171,7 +173,7 @@ function shownOn(board: Board): PointerState {
     ...(at && { at: [at.x, at.y] }),
     ...(selection.size > 0 && { selection: [...selection].slice(0, 32).map(engine.real) }),
     ...(drag && (drag.by.x !== 0 || drag.by.y !== 0) && { moving: [drag.by.x, drag.by.y] }),
-    ...(seen && { view: [seen.x, seen.y, seen.width, seen.height] }),
+    ...(seen && isOwnView && { view: [seen.x, seen.y, seen.width, seen.height] }),
     ...(editing && { editing: engine.real(editing.id) }),
   };
 }
