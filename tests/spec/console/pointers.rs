@@ -17,7 +17,8 @@ const SOON: Duration = Duration::from_secs(3);
 struct Shared {
     owner: Holder,
     member: Holder,
-    /// Handle of the canvas.
+    /// Id and handle of the canvas.
+    id: String,
     canvas: String,
     /// Path of its pointers below `/console`.
     path: String,
@@ -27,8 +28,9 @@ async fn shared(stack: &Stack, role: &str) -> Shared {
     let (owner, member) = (Holder::new(stack).await, Holder::new(stack).await);
     let canvas = owner.user.make_canvas().await;
     stack.share(&owner.user, text(&canvas, "/id"), &member.user.uid, role).await;
-    let path = format!("{}/pointer", owner.canvas_path(text(&canvas, "/id")));
-    Shared { owner, member, canvas: text(&canvas, "/handle").to_owned(), path }
+    let (id, canvas) = (text(&canvas, "/id").to_owned(), text(&canvas, "/handle").to_owned());
+    let path = format!("{}/pointer", owner.canvas_path(&id));
+    Shared { owner, member, id, canvas, path }
 }
 
 impl Shared {
@@ -42,18 +44,14 @@ impl Shared {
 
 /// Sends a pointer until it arrives: the subscription of a gateway to a canvas takes a moment.
 async fn arrives(person: &Person, path: &str, followed: &mut Followed) -> Value {
-    let mut x = 0;
-    let sending = async {
-        loop {
-            x += 1;
-            person.send(path, &json!({"at": [x, 0]})).await.expect(204);
-            tokio::time::sleep(Duration::from_millis(50)).await;
+    for x in 1..100 {
+        person.send(path, &json!({"at": [x, 0]})).await.expect(204);
+        let told = followed.until("pointers", |_| true);
+        if let Ok(told) = tokio::time::timeout(Duration::from_millis(200), told).await {
+            return told;
         }
-    };
-    tokio::select! {
-        () = sending => unreachable!("goes on"),
-        data = followed.until("pointers", |_| true) => data,
     }
+    panic!("no pointer arrives");
 }
 
 #[tokio::test]
@@ -61,7 +59,7 @@ async fn others_on_the_canvas_see_a_pointer_at_every_gateway_and_its_sender_does
     let stack = &Stack::without_workers().await;
     for role in ["viewer", "editor"] {
         let shared = shared(stack, role).await;
-        let Shared { owner, member, canvas, path } = &shared;
+        let Shared { owner, member, canvas, path, .. } = &shared;
         let elsewhere = member.at(stack, 1);
         let (mut own, mut theirs) = (shared.follow(owner).await, shared.follow(&elsewhere).await);
         arrives(owner, path, &mut theirs).await;
@@ -149,7 +147,7 @@ async fn pointers_are_sent_to_streams_that_ask_for_them_alone() {
 #[tokio::test]
 async fn a_stream_sends_pointers_at_most_10_times_a_second() {
     let stack = &Stack::without_workers().await;
-    let Shared { owner, member, canvas, path } = &shared(stack, "viewer").await;
+    let Shared { owner, member, canvas, path, .. } = &shared(stack, "viewer").await;
     let other = owner.user.make_canvas().await;
     stack.share(&owner.user, text(&other, "/id"), &member.user.uid, "viewer").await;
     let query = format!("canvas={canvas}&canvas={}&pointers=true", text(&other, "/handle"));
@@ -182,7 +180,7 @@ async fn a_stream_sends_pointers_at_most_10_times_a_second() {
 #[tokio::test]
 async fn only_a_session_of_somebody_who_may_read_the_canvas_shows_a_pointer() {
     let stack = &Stack::without_workers().await;
-    let Shared { owner, member, canvas, path } = &shared(stack, "viewer").await;
+    let Shared { owner, member, id, canvas, path } = &shared(stack, "viewer").await;
     let stranger = Holder::new(stack).await;
     stranger.send(path, &json!({"at": [0, 0]})).await.expect_error(404, "not_found", &[]);
     let absent = format!("{}/pointer", owner.canvas_path("absent"));
@@ -194,14 +192,14 @@ async fn only_a_session_of_somebody_who_may_read_the_canvas_shows_a_pointer() {
     // A session of a token has the token's scopes.
     for (scopes, status) in [("canvas:read", 204), ("job:manage", 403)] {
         let token = stack.user_with(scopes).await;
-        stack.share(&owner.user, canvas, &token.uid, "viewer").await;
+        stack.share(&owner.user, id, &token.uid, "viewer").await;
         let narrow = stack.signed_in(&json!({"token": token.token})).await;
         assert_eq!(narrow.send(path, &json!({"at": [0, 0]})).await.status, status, "{scopes}");
     }
 
     let mut followed = Followed::open_in_browser(owner, &format!("canvas={canvas}&pointers=true")).await;
     arrives(member, path, &mut followed).await;
-    stack.share(&owner.user, canvas, &member.user.uid, "none").await;
+    stack.share(&owner.user, id, &member.user.uid, "none").await;
     member.send(path, &json!({"at": [0, 0]})).await.expect_error(404, "not_found", &[]);
     let at = &format!("{}/console{path}", stack.origin(0));
     let from_page = |call: e2e::Call| {
