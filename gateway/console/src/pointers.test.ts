@@ -4,19 +4,23 @@ import { contrastOf } from "./board/colors.ts";
 import { Problem } from "./errors.ts";
 import { bodyOf, COLORS, colorOf, Peers, PointerSender } from "./pointers.ts";
 
+const answered = () => Promise.resolve();
+
+/** Lets everything that waits for an answer go on. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 8; turn += 1) await Promise.resolve();
+}
+
 /** A sender in fake time, what it has sent, and answers that come at once unless they are held. */
 function sending(context: TestContext) {
   mock.timers.enable({ apis: ["setTimeout", "Date"] });
   context.after(() => mock.timers.reset());
   const sent: { at: number; body: string }[] = [];
-  let answer: () => Promise<void> = () => Promise.resolve();
+  let answer: () => Promise<void> = answered;
   const sender = new PointerSender((body) => {
     sent.push({ at: Date.now(), body });
     return answer();
   });
-  const settle = async () => {
-    for (let turn = 0; turn < 8; turn += 1) await Promise.resolve();
-  };
   return {
     sender,
     sent,
@@ -92,16 +96,16 @@ test("the same is sent again only after 5 s, when the person does something", as
 
 test("one request is in flight, and the newest state follows it", async (context) => {
   const { sender, bodies, pass, answers } = sending(context);
-  let release = () => {};
-  answers(() => new Promise((resolve) => (release = resolve)));
+  const held = Promise.withResolvers<void>();
+  answers(() => held.promise);
   sender.turn(true);
   for (let x = 0; x < 100; x += 1) {
     sender.show(at(x));
     await pass(10);
   }
   assert.deepEqual(bodies(), ['{"at":[0,0]}']);
-  release();
-  await pass(5);
+  held.resolve();
+  await pass(10);
   assert.deepEqual(bodies(), ['{"at":[0,0]}', '{"at":[99,0]}']);
 });
 
@@ -144,7 +148,7 @@ test("a refusal halves the rate, and a minute without one doubles it", async (co
   sender.show(at(-1));
   await pass(200);
   assert.equal(sent.length, refused + 1);
-  answers(() => Promise.resolve());
+  answers(answered);
   // The service has said when.
   await pass(700);
   assert.equal(sent.length, refused + 1);

@@ -17,9 +17,10 @@ const MOST_BYTES = 2048;
 const MOST_SELECTED = 32;
 const FARTHEST = 10_000_000;
 
+const number = (value: number) => Math.min(Math.max(Math.round(value * 10) / 10, -FARTHEST), FARTHEST);
+
 /** A pointer as it is sent: within the limits of the service, and not finer than anybody sees. */
 export function bodyOf({ at, selection, moving, view, editing }: PointerState): string {
-  const number = (value: number) => Math.min(Math.max(Math.round(value * 10) / 10, -FARTHEST), FARTHEST);
   const selected = selection?.slice(0, MOST_SELECTED) ?? [];
   const body = () =>
     JSON.stringify({
@@ -151,7 +152,8 @@ export class Peers {
   told(who: Pointer[]): void {
     for (const pointer of who) {
       const { id, label: _, surface: __, ...state } = pointer;
-      if (state.view) this.#views.set(id, state.view);
+      // The same one stays the same: nothing is moved for it.
+      if (state.view && String(state.view) !== String(this.#views.get(id))) this.#views.set(id, state.view);
       if (Object.keys(state).length === 0) this.#pointers.delete(id);
       else this.#pointers.set(id, pointer);
     }

@@ -1,5 +1,5 @@
 /** What others point at on the board, and what is sent of this page: arrows, frames around selections, drags, and following. */
-import { type CSSProperties, useEffect, useEffectEvent, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
+import { type CSSProperties, useEffect, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { api } from "../api.ts";
 import { listenTo, type Live } from "../live.ts";
 import { colorOf, type Peers, PointerSender } from "../pointers.ts";
@@ -56,7 +56,7 @@ export function Cursors({ board, graph, canvas, live, peers, news }: Props) {
     };
     place();
     return board.onScale(place);
-  }, [board, list, news]);
+  }, [board]);
 
   return (
     <>
@@ -186,16 +186,12 @@ function Following({ board, peers, who }: { board: Board; peers: Peers; who: Pre
   const id = useSyncExternalStore(peers.subscribe, peers.getFollowed);
   const followed = useMemo(() => who.find((one) => one.id === id), [who, id]);
   const view = useSyncExternalStore(peers.subscribe, () => peers.viewOf(id));
-  const key = view?.join();
-  const show = useEffectEvent(() => {
-    if (!view) return;
-    const [x, y, width, height] = view;
-    board.surface?.showBox({ x, y, width, height });
-  });
   const bar = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    if (key !== undefined) show();
-  }, [id, key]);
+    if (id === undefined || !view) return;
+    const [x, y, width, height] = view;
+    board.surface?.showBox({ x, y, width, height });
+  }, [board, id, view]);
   useEffect(() => {
     if (id !== undefined && !followed) peers.follow(undefined);
   }, [id, followed, peers]);

@@ -171,9 +171,10 @@ function AccountMenu() {
 }
 
 function Toggle({ name, label }: { name: Switch; label: string }) {
+  const isOn = useSwitch(name);
   return (
     <label className={styles.toggle}>
-      <input type="checkbox" role="switch" checked={useSwitch(name)} onChange={({ target }) => setSwitch(name, target.checked)} />
+      <input type="checkbox" role="switch" aria-checked={isOn} checked={isOn} onChange={({ target }) => setSwitch(name, target.checked)} />
       {label}
     </label>
   );
