@@ -175,7 +175,7 @@ OTHER = Person()
 ARRANGE = {
     "signIn": sign_in, "endSession": end_session, "saveConnection": save_connection, "deleteConnection": delete_connection,
     "createToken": create_token, "revokeToken": revoke_token, "listMembers": of_canvas, "setMember": set_member,
-    "removeMember": remove_member, "deleteCanvas": of_canvas, "deleteAsset": delete_asset, "replayDelivery": replay,
+    "removeMember": remove_member, "showPointer": of_canvas, "deleteCanvas": of_canvas, "deleteAsset": delete_asset, "replayDelivery": replay,
 }
 # Always sent by a person who sends nothing else, because they may end the session in which they are sent: schemathesis also takes the ids
 # of sessions from responses.
@@ -230,4 +230,6 @@ contract.BEYOND += [
     ("getCredit", "cursor", "is invalid or belongs to a different list"),
     ("saveConnection", "name", "must have 1 to 80 characters, not all white space"),
     ("setMember|removeMember", "email", "must be an email address"),
+    # The schema describes all items of the list alike.
+    ("showPointer", r"view\[[23]\]", "must be greater than 0"),
 ]

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use cache::{Bucket, Cache, Quota, RateDecision};
 use db::accounts::Credential;
 use domain::id::AccountUid;
-use domain::limits::{MEMBER_CHANGES_PER_MINUTE, SIGN_INS_PER_MINUTE, TOKENS_PER_HOUR};
+use domain::limits::{MEMBER_CHANGES_PER_MINUTE, POINTERS_PER_MINUTE, SIGN_INS_PER_MINUTE, TOKENS_PER_HOUR};
 use http::{HeaderName, HeaderValue};
 use http_body::Body as _;
 use http_body_util::BodyExt;
@@ -44,7 +44,7 @@ const REMEMBERED: Duration = Duration::from_secs(1);
 const REFUSALS_MAX: usize = 10_000;
 
 /// What is limited over time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rate {
     /// Requests of a token or session.
     Token,
@@ -54,6 +54,8 @@ pub enum Rate {
     Tokens,
     /// Sign-ins to the console from an address.
     SignIns,
+    /// Pointers that a session sends in the console.
+    Pointers,
     /// Changes of members by an account, because each one discloses whether an email is that of an account.
     Members,
 }
@@ -78,6 +80,10 @@ impl Rate {
             Self::SignIns => {
                 let count = if config.failed_auth_per_minute > 0 { SIGN_INS_PER_MINUTE } else { 0 };
                 ("signin", optional(count, count), "too many sign-ins from this address")
+            }
+            Self::Pointers => {
+                let quota = Quota::per_minute(POINTERS_PER_MINUTE, POINTERS_PER_MINUTE);
+                ("pointers", Some(quota), "a session may send 600 pointers a minute")
             }
             Self::Members => {
                 let quota = Quota::per_minute(MEMBER_CHANGES_PER_MINUTE, MEMBER_CHANGES_PER_MINUTE);
@@ -130,25 +136,40 @@ pub fn whole_seconds(duration: Duration) -> u64 {
     duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }
 
-/// Judges a request of `weight` whose credential holds; 429 when its token or its account used what it may.
-pub async fn admit(app: &App, charges: &Charges, credential: &Credential, weight: u32) -> Result<()> {
-    let (token, account) = (&credential.token, &credential.account);
-    let (buckets, refusals) = buckets(app, &[(Rate::Token, token), (Rate::Account, account)]);
+/// Rates that most requests take from.
+pub const ORDINARY: &[Rate] = &[Rate::Token, Rate::Account];
+
+/// Judges a request of `weight` whose credential holds by `rates`; 429 when its token or its account used what it may.
+pub async fn admit(
+    app: &App,
+    charges: &Charges,
+    credential: &Credential,
+    rates: &[Rate],
+    weight: u32,
+) -> Result<()> {
+    let of = |rate: &Rate| -> (Rate, &(dyn Display + Sync)) {
+        (*rate, if *rate == Rate::Account { &credential.account } else { &credential.token })
+    };
+    let (buckets, refusals) = buckets(app, &rates.iter().map(of).collect::<Vec<_>>());
     let decision = decide(app, weight, &buckets).await;
-    charges.0.account.set(Account { uid: account.clone(), cache: app.cache.clone(), buckets }).ok();
+    let uid = credential.account.clone();
+    charges.0.account.set(Account { uid, cache: app.cache.clone(), buckets }).ok();
     let Some(decision) = decision else { return Ok(()) };
     charges.0.told.set(decision).ok();
     if decision.allowed {
         return Ok(());
     }
     let why = refusals[decision.bucket];
-    app.refusals.remember(credential, Refusal { weight, made: Instant::now(), decision, why });
+    app.refusals.remember(credential, rates, Refusal { weight, made: Instant::now(), decision, why });
     Err(refused(why, &decision))
 }
 
 /// Refusals that clients are still to wait for.
 #[derive(Default)]
-pub struct Refusals(Mutex<HashMap<Uuid, (Credential, Refusal)>>);
+pub struct Refusals(Mutex<HashMap<RefusedBy, (Credential, Refusal)>>);
+
+/// A token, and the first of the rates that its requests take from: a refusal by others says nothing of them.
+type RefusedBy = (Uuid, Option<Rate>);
 
 /// A refused request.
 #[derive(Clone, Copy)]
@@ -166,19 +187,21 @@ impl Refusal {
 }
 
 impl Refusals {
-    /// The answer to a request of `weight` with a token, by a refusal of the same or a smaller weight. `holds` decides whether the
+    /// The answer to a request of `weight` with a token that takes from `rates`, by a refusal of the same or a smaller weight. `holds` decides whether the
     /// request has the credential that was refused.
     pub fn recall(
         &self,
         charges: &Charges,
         token: Uuid,
+        rates: &[Rate],
         weight: u32,
         holds: impl FnOnce(&Credential) -> bool,
     ) -> Option<Problem> {
         let mut refusals = self.lock();
-        let (credential, refusal) = refusals.get(&token)?;
+        let by = (token, rates.first().copied());
+        let (credential, refusal) = refusals.get(&by)?;
         if refusal.is_over() {
-            refusals.remove(&token);
+            refusals.remove(&by);
             return None;
         }
         if weight < refusal.weight || !holds(credential) {
@@ -188,13 +211,13 @@ impl Refusals {
         Some(refused(refusal.why, &refusal.decision))
     }
 
-    fn remember(&self, credential: &Credential, refusal: Refusal) {
+    fn remember(&self, credential: &Credential, rates: &[Rate], refusal: Refusal) {
         let mut refusals = self.lock();
         if refusals.len() >= REFUSALS_MAX {
             refusals.retain(|_, (_, refusal)| !refusal.is_over());
         }
         if refusals.len() < REFUSALS_MAX {
-            refusals.insert(credential.token, (credential.clone(), refusal));
+            refusals.insert((credential.token, rates.first().copied()), (credential.clone(), refusal));
         }
     }
 
@@ -315,11 +338,12 @@ mod tests {
     fn each_rate_has_its_quota_and_some_can_be_switched_off() {
         let quota = |rate: Rate, pairs: &[(&str, &str)]| rate.row(&config(pairs)).1;
         let (minute, hour) = (Quota::per_minute, Quota::per_hour);
-        let defaults =
-            [Rate::Token, Rate::Account, Rate::Tokens, Rate::SignIns, Rate::Members].map(|rate| quota(rate, &[]));
+        let rates = [Rate::Token, Rate::Account, Rate::Tokens, Rate::SignIns, Rate::Members, Rate::Pointers];
+        let defaults = rates.map(|rate| quota(rate, &[]));
         assert_eq!(
             defaults,
-            [minute(1200, 200), minute(6000, 1000), hour(20, 20), minute(30, 30), minute(20, 20)].map(Some)
+            [minute(1200, 200), minute(6000, 1000), hour(20, 20), minute(30, 30), minute(20, 20), minute(600, 600)]
+                .map(Some)
         );
         for (rate, variable) in [
             (Rate::Token, "CANVAS_RATE_PER_MINUTE"),
@@ -361,10 +385,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_refusal_answers_the_holder_of_the_secret_until_its_wait_is_over_and_no_longer_than_a_second() {
         let refusals = Refusals::default();
-        let recall = |token, weight, holds: bool| refusals.recall(&Charges::default(), token, weight, |_| holds);
+        let recall = |token, weight, holds: bool| refusals.recall(&Charges::default(), token, ORDINARY, weight, |_| holds);
         for (told, kept) in [(50, 50), (1000, 1000), (60_000, 1000)] {
             let token = Uuid::now_v7();
-            refusals.remember(&credential(token), refusal(1, Duration::from_millis(told)));
+            refusals.remember(&credential(token), ORDINARY, refusal(1, Duration::from_millis(told)));
             assert!(recall(Uuid::now_v7(), 1, true).is_none(), "another token");
             assert!(recall(token, 1, false).is_none(), "another secret is looked up as ever");
             tokio::time::advance(Duration::from_millis(kept - 1)).await;
@@ -378,16 +402,24 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_refusal_of_a_heavy_request_stops_no_lighter_one() {
         let (refusals, token) = (Refusals::default(), Uuid::now_v7());
-        refusals.remember(&credential(token), refusal(20, Duration::from_secs(1)));
-        let recall = |weight| refusals.recall(&Charges::default(), token, weight, |_| true).is_some();
+        refusals.remember(&credential(token), ORDINARY, refusal(20, Duration::from_secs(1)));
+        let recall = |weight| refusals.recall(&Charges::default(), token, ORDINARY, weight, |_| true).is_some();
         assert_eq!((recall(1), recall(19), recall(20), recall(21)), (false, false, true, true));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_by_one_rate_stops_no_request_of_another() {
+        let (refusals, token) = (Refusals::default(), Uuid::now_v7());
+        refusals.remember(&credential(token), &[Rate::Pointers], refusal(1, Duration::from_secs(1)));
+        let recall = |rates: &[Rate]| refusals.recall(&Charges::default(), token, rates, 1, |_| true).is_some();
+        assert_eq!((recall(ORDINARY), recall(&[Rate::Pointers])), (false, true));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_recalled_refusal_tells_what_the_refusal_told() {
         let (refusals, token, charges) = (Refusals::default(), Uuid::now_v7(), Charges::default());
-        refusals.remember(&credential(token), refusal(1, Duration::from_millis(2500)));
-        let recalled = refusals.recall(&charges, token, 1, |_| true);
+        refusals.remember(&credential(token), ORDINARY, refusal(1, Duration::from_millis(2500)));
+        let recalled = refusals.recall(&charges, token, ORDINARY, 1, |_| true);
         assert!(matches!(recalled, Some(Problem::RateLimited(_, 3))), "2.5 s, rounded up");
         let told: Vec<_> = charges.headers().map(|(name, value)| (name.to_string(), value)).collect();
         let expected = [("ratelimit-limit", 200), ("ratelimit-remaining", 0), ("ratelimit-reset", 10)];
@@ -398,12 +430,12 @@ mod tests {
     async fn no_more_refusals_are_remembered_than_there_is_room_for() {
         let refusals = Refusals::default();
         for _ in 0..REFUSALS_MAX + 10 {
-            refusals.remember(&credential(Uuid::now_v7()), refusal(1, Duration::from_secs(1)));
+            refusals.remember(&credential(Uuid::now_v7()), ORDINARY, refusal(1, Duration::from_secs(1)));
         }
         assert_eq!(refusals.lock().len(), REFUSALS_MAX);
         tokio::time::advance(Duration::from_secs(1)).await;
         let token = Uuid::now_v7();
-        refusals.remember(&credential(token), refusal(1, Duration::from_secs(1)));
+        refusals.remember(&credential(token), ORDINARY, refusal(1, Duration::from_secs(1)));
         assert_eq!(refusals.lock().len(), 1, "what is over makes room");
     }
 

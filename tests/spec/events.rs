@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use e2e::api::text;
-use e2e::{Client, PATIENCE, Stack, User};
+use e2e::{Client, PATIENCE, Person, Stack, User};
 use futures_util::future::join_all;
 use futures_util::{Stream, StreamExt};
 use serde_json::{Value, json};
@@ -27,8 +27,16 @@ pub(crate) struct Followed {
 impl Followed {
     /// Opens `GET /events?<query>`.
     pub(crate) async fn open(user: &Client, query: &str) -> Self {
-        let response = user.get(&format!("/events?{query}")).streamed().await;
-        assert_eq!(response.status(), 200, "{query}");
+        Self::read(user.get(&format!("/events?{query}")).streamed().await)
+    }
+
+    /// Opens the same as a page of the console does.
+    pub(crate) async fn open_in_browser(person: &Person, query: &str) -> Self {
+        Self::read(person.get(&Person::api(&format!("/events?{query}"))).streamed().await)
+    }
+
+    fn read(response: reqwest::Response) -> Self {
+        assert_eq!(response.status(), 200, "{}", response.url());
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         assert_eq!(response.headers()["cache-control"], "private, no-store");
         assert_eq!(response.headers()["x-accel-buffering"], "no");
@@ -85,6 +93,15 @@ impl Followed {
     }
 }
 
+/// The entries of `who`, without their ids.
+fn who(data: &Value) -> Value {
+    let mut who = data["who"].clone();
+    for entry in who.as_array_mut().expect("a list") {
+        entry.as_object_mut().and_then(|entry| entry.remove("id")).expect("an id");
+    }
+    who
+}
+
 fn create() -> Value {
     json!([{"type": "node.create", "node": {"type": "text"}}])
 }
@@ -105,8 +122,7 @@ async fn the_present_state_comes_first() {
         assert_eq!(data, json!({"canvas": canvas["handle"], "revision": canvas["revision"]}));
         let (event, data) = followed.next().await.expect("an event");
         assert_eq!(event, "presence");
-        let who = json!([{"label": "e2e", "surface": "api"}]);
-        assert_eq!(data, json!({"canvas": canvas["handle"], "who": who}));
+        assert_eq!((&data["canvas"], who(&data)), (&canvas["handle"], json!([{"label": "e2e", "surface": "api"}])));
     }
     // No run is active, so a run that starts now is next.
     let job = user.start_resize(text(&one, "/id"), json!({})).await;
@@ -256,6 +272,9 @@ async fn each_violation_names_its_parameter() {
         ("?runs=all", vec!["runs"]),
         (&format!("?canvas={id}&runs=theirs"), vec!["runs"]),
         ("?runs=mine&runs=mine", vec!["runs"]),
+        ("?runs=mine&pointers=", vec!["pointers"]),
+        ("?runs=mine&pointers=yes", vec!["pointers"]),
+        ("?pointers=true", vec!["canvas"]),
         ("?canvas=a%20b&runs=all", vec!["canvas", "runs"]),
     ] {
         user.get(&format!("/events{query}")).await.expect_error(400, "input_validation_error", &fields);
@@ -395,22 +414,45 @@ async fn participants_of_all_gateways_are_listed_once_for_each_token() {
     let id = text(&program.make_canvas().await, "/id").to_owned();
     let query = format!("canvas={id}");
     let mut first = Followed::open(&program, &query).await;
-    let who = |surfaces: &[&str]| {
+    let of = |surfaces: &[&str]| {
         let who = surfaces.iter().map(|surface| json!({"label": "e2e", "surface": surface}));
         json!(who.collect::<Vec<_>>())
     };
-    first.until("presence", |data| data["who"] == who(&["api"])).await;
+    first.until("presence", |data| who(data) == of(&["api"])).await;
     // Two streams of one token at two gateways are one participant.
     let second = Followed::open(&program.at(stack, 1), &query).await;
     let mut theirs = Followed::open(&person.at(stack, 1), &query).await;
-    let both = who(&["api", "browser"]);
+    let both = of(&["api", "browser"]);
     let start = Instant::now();
-    first.until("presence", |data| data["who"] == both).await;
+    first.until("presence", |data| who(data) == both).await;
     assert!(start.elapsed() < AT_ONCE, "{:?}", start.elapsed());
-    theirs.until("presence", |data| data["who"] == both).await;
+    theirs.until("presence", |data| who(data) == both).await;
     drop(second);
     drop(theirs);
-    first.until("presence", |data| data["who"] == who(&["api"])).await;
+    first.until("presence", |data| who(data) == of(&["api"])).await;
+}
+
+#[tokio::test]
+async fn an_id_of_a_participant_is_that_of_one_token_on_one_canvas() {
+    let stack = &Stack::with_workers().await;
+    let account = stack.account().await;
+    let (one, other) = (stack.user_of(&account, "all").await, stack.user_of(&account, "all").await);
+    let canvases = [one.make_canvas().await, one.make_canvas().await];
+    let ids = async |user: &User, canvas: &Value| -> Vec<String> {
+        let query = format!("canvas={}", text(canvas, "/handle"));
+        let mut followed = Followed::open(&user.at(stack, 1), &query).await;
+        let data = followed.until("presence", |_| true).await;
+        data["who"].as_array().expect("a list").iter().map(|who| text(who, "/id").to_owned()).collect()
+    };
+    let mut open = Followed::open(&one, &format!("canvas={}", text(&canvases[0], "/id"))).await;
+    let first = open.until("presence", |_| true).await;
+    let id = text(&first, "/who/0/id").to_owned();
+    assert_eq!(id.len(), 22);
+    assert!(!id.contains(&one.token_id));
+    assert_eq!(ids(&one, &canvases[0]).await, [id.as_str()], "at another gateway");
+    let both = ids(&other, &canvases[0]).await;
+    assert!(both.len() == 2 && both.contains(&id) && both[0] != both[1], "{both:?}");
+    assert_ne!(ids(&one, &canvases[1]).await, [id.as_str()], "on another canvas");
 }
 
 #[tokio::test]

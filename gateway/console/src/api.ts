@@ -129,6 +129,13 @@ export const api = {
   createCanvas: async (id: string, title: string) =>
     (await answer(contract.POST("/api/canvas-agent/v1/canvases", { body: { id, title }, signal: patience() }))).canvas,
 
+  /** Shows others on a canvas what the person points at. */
+  point(canvas: string, body: string): Promise<unknown> {
+    const [, owner, id] = canvas.split(":");
+    const headers = { "Content-Type": "application/json" };
+    return send(new Request(`${ROOT}/canvases/${owner}/${id}/pointer`, { method: "POST", headers, body, signal: patience() }));
+  },
+
   review: (canvasId: string, signal: AbortSignal) =>
     answer(contract.GET("/api/canvas-agent/v1/canvases/{canvasId}/review", { params: { path: { canvasId } }, signal })),
 

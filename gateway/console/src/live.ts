@@ -109,16 +109,22 @@ export function useLive(canvas: string | undefined, reread: () => Promise<boolea
 
 /** Calls `listener` with the messages about a topic, and those about the stream, until the returned function is called. */
 function follow(topic: string, listener: (message: Message) => void): () => void {
+  const post = connect();
+  const stop = listenTo(topic, listener);
+  post({ follow: topic });
+  return () => {
+    stop();
+    post({ unfollow: topic });
+  };
+}
+
+/** The same for a topic that the page follows already. */
+export function listenTo(topic: string, listener: (message: Message) => void): () => void {
   const listening = (message: Message) => {
     if ((topicOf(message) ?? topic) === topic) listener(message);
   };
-  const post = connect();
   listeners.add(listening);
-  post({ follow: topic });
-  return () => {
-    listeners.delete(listening);
-    post({ unfollow: topic });
-  };
+  return () => void listeners.delete(listening);
 }
 
 /**
@@ -146,6 +152,7 @@ function next(live: Live, message: Message): Live {
       return { ...live, state: message.state, since: "since" in message ? message.since : undefined };
     case "gone":
     case "refused":
+    case "pointers":
     case "run":
       return live;
   }

@@ -9,9 +9,25 @@
 import { problemOf } from "./errors.ts";
 
 export interface Presence {
+  /** The same for one session on one canvas, and for nothing else. */
+  id: string;
   label: string;
   surface: string;
 }
+
+/** What a person does on a canvas, in units of the plane. */
+export interface PointerState {
+  at?: [x: number, y: number];
+  selection?: string[];
+  /** How far the selection is being dragged. */
+  moving?: [x: number, y: number];
+  view?: [x: number, y: number, width: number, height: number];
+  /** The node whose text is being written. */
+  editing?: string;
+}
+
+/** A pointer of somebody else. Without any state, it is shown no more. */
+export type Pointer = Presence & PointerState;
 
 /** What is followed in place of a canvas for the runs of the account. The handles of canvases begin with `canvas:`. */
 export const RUNS = "runs";
@@ -30,6 +46,8 @@ export interface RunState {
 export type Message =
   | { event: "canvas"; canvas: string; revision: string }
   | { event: "presence"; canvas: string; who: Presence[] }
+  /** Those that have changed. */
+  | { event: "pointers"; canvas: string; who: Pointer[] }
   /** The canvas was deleted, or is no longer shared. It is not followed any more, until it is followed anew. */
   | { event: "gone"; canvas: string }
   | ({ event: "run" } & RunState)
@@ -215,7 +233,7 @@ export function parser(emit: (message: Message) => void): (text: string) => void
       const fields = block.split("\n").map((line) => /^(\w+): ?(.*)$/.exec(line));
       const event = fields.find((field) => field?.[1] === "event")?.[2];
       const data = fields.filter((field) => field?.[1] === "data").map((field) => field?.[2]);
-      if (data.length > 0 && (event === "canvas" || event === "presence" || event === "gone" || event === "run")) {
+      if (data.length > 0 && (event === "canvas" || event === "presence" || event === "pointers" || event === "gone" || event === "run")) {
         emit({ event, ...JSON.parse(data.join("\n")) } as Message);
       }
     }

@@ -8,11 +8,12 @@ use utoipa::openapi::{ContactBuilder, InfoBuilder, LicenseBuilder, OpenApi};
 use crate::openapi;
 
 /// Tags with their descriptions.
-const TAGS: [(&str, &str); 8] = [
+const TAGS: [(&str, &str); 9] = [
     ("Session", "Sign in, see who is signed in, sign out."),
     ("Tokens", "Tokens of agents and programs: create, list, revoke."),
     ("Connections", "Saved connections to providers. Their keys are write-only."),
     ("Members", "Whom a canvas is shared with."),
+    ("Pointers", "What people point at on a canvas."),
     ("Deletion", "Delete a canvas or an asset for good."),
     ("Deliveries", "Webhook deliveries, and their replay."),
     ("Credit", "The balance of the account and its ledger."),

@@ -21,7 +21,7 @@ use crate::address::ClientAddress;
 use crate::admission::{InProgress, account_key, admitted};
 use crate::console::{self, credential};
 use crate::problem::{Problem, Result};
-use crate::rates::{self, Charges, IMPORT_WEIGHT};
+use crate::rates::{self, Charges, IMPORT_WEIGHT, ORDINARY, Rate};
 use crate::state::App;
 
 /// Who holds what a request needs, once its credential holds; in the extensions of the request.
@@ -41,7 +41,9 @@ pub trait Grant: Send + Sync + 'static {
     const ALL: Scopes = Scopes::from_slice(&[]);
     /// At least one of these scopes, unless empty.
     const ANY: Scopes = Scopes::from_slice(&[]);
-    /// What a request takes of the rates of its token and account.
+    /// The rates that a request takes from.
+    const RATES: &'static [Rate] = ORDINARY;
+    /// What a request takes of them.
     fn weight(_: &Parts) -> u32 {
         1
     }
@@ -95,6 +97,14 @@ grants! {
     ManageJobs { ALL = [JobManage] }
 }
 
+/// Requires canvas:read, and takes from the rate of pointers alone: who moves a pointer has all requests left.
+pub struct Point;
+
+impl Grant for Point {
+    const ALL: Scopes = ReadCanvas::ALL;
+    const RATES: &'static [Rate] = &[Rate::Pointers];
+}
+
 /// The caller of a route that requires `G`.
 pub struct Caller<G> {
     /// The token, its session and its account.
@@ -120,7 +130,7 @@ impl<G: Grant> Caller<G> {
     ///
     /// 403 without the scopes of the route, 429 over a rate, 503 without a place.
     pub async fn from_link(app: &App, charges: &Charges, credential: Credential) -> Result<Self> {
-        rates::admit(app, charges, &credential, 1).await?;
+        rates::admit(app, charges, &credential, G::RATES, 1).await?;
         require(credential.scopes, G::ALL, G::ANY)?;
         let place = InProgress::new(admitted(&app.requests, &account_key(&credential.account), 1).await?);
         Ok(Self { credential, rejects_json: false, place, grant: PhantomData })
@@ -188,7 +198,7 @@ pub(super) async fn admit<G: Grant>(
         credential::check_origin(parts, &app.config.public_url)?;
     }
     let (charges, weight) = (parts.extensions.get::<Charges>().cloned().unwrap_or_default(), G::weight(parts));
-    if let Some(refused) = recall_refusal(parts, app, &charges, weight) {
+    if let Some(refused) = recall_refusal(parts, app, &charges, G::RATES, weight) {
         return Err(refused);
     }
     let is_slug = |canvas: &&CanvasRef| canvas.slug().is_some();
@@ -204,7 +214,7 @@ pub(super) async fn admit<G: Grant>(
         return Err(Problem::OtherAccount);
     }
     record_caller(&credential);
-    rates::admit(app, &charges, &credential, weight).await?;
+    rates::admit(app, &charges, &credential, G::RATES, weight).await?;
     require(credential.scopes, G::ALL, G::ANY)?;
     let found = match canvas.filter(is_slug) {
         Some(slug) => {
@@ -278,9 +288,9 @@ fn holds(parts: &Parts, app: &App, credential: &Credential, secret: &str) -> boo
 }
 
 /// The refusal of an earlier request with the same credential that the client is still to wait for.
-fn recall_refusal(parts: &Parts, app: &App, charges: &Charges, weight: u32) -> Option<Problem> {
+fn recall_refusal(parts: &Parts, app: &App, charges: &Charges, rates: &[Rate], weight: u32) -> Option<Problem> {
     let (token, secret) = presented(parts)?;
-    app.refusals.recall(charges, token, weight, |credential| {
+    app.refusals.recall(charges, token, rates, weight, |credential| {
         let other_page = console::contains(parts) && credential::names_another(&parts.headers, &credential.account);
         let is_same = !other_page && holds(parts, app, credential, secret);
         if is_same {

@@ -29,9 +29,8 @@ impl<G: Grant> FromRequestParts<App> for CanvasAccess<G> {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self> {
         let Ok(params) = PathText::from_request_parts(parts, app).await;
         let named = params.parameter::<CanvasRef>("canvasId");
-        let mut query = QueryReader::new(&parts.uri);
-        let OwnerQuery { owner_uid: owner } = query.read().unwrap_or_default();
-        let named = combine_violations(named, query.finish()).and_then(|(named, ())| with_owner(named, owner));
+        let named = combine_violations(named, owner_of(parts, &params));
+        let named = named.and_then(|(named, owner)| with_owner(named, owner));
         let (caller, found) = admit(parts, app, named.as_ref().ok()).await?;
         let handle = |named: CanvasRef| match &found {
             Some((canvas, _)) => canvas.handle.clone(),
@@ -40,6 +39,16 @@ impl<G: Grant> FromRequestParts<App> for CanvasAccess<G> {
         let named = named.map(handle).map_err(Problem::violations);
         Ok(Self { caller, named, found })
     }
+}
+
+/// The owner that a request names: in the path in the console, elsewhere in the query.
+fn owner_of(parts: &Parts, params: &PathText) -> Result<Option<AccountUid>> {
+    if params.has("ownerUid") {
+        return params.parameter("ownerUid").map(Some);
+    }
+    let mut query = QueryReader::new(&parts.uri);
+    let OwnerQuery { owner_uid: owner } = query.read().unwrap_or_default();
+    query.finish().map(|()| owner)
 }
 
 impl<G> CanvasAccess<G> {

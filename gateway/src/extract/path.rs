@@ -25,6 +25,11 @@ impl<S: Send + Sync> FromRequestParts<S> for PathText {
 }
 
 impl PathText {
+    /// Returns `true` if the route has a parameter `name`.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.iter().flatten().any(|(key, _)| key == name)
+    }
+
     /// The parameter `name` in its type; 400 when malformed.
     pub fn parameter<T: FromStr<Err: Display>>(&self, name: &str) -> Result<T> {
         let params = self.0.as_ref().ok_or_else(|| Problem::invalid(name, "the path must be UTF-8"))?;

@@ -77,6 +77,16 @@ impl<K: Clone + Eq + Hash + Send + 'static, S: Clone + PartialEq> Feed<K, S> {
         Follower { feed: self.clone(), key, state: topic.state.subscribe() }
     }
 
+    /// Returns `true` if a subject is followed.
+    pub fn follows(&self, key: &K) -> bool {
+        lock(&self.topics).contains_key(key)
+    }
+
+    /// Has subjects read that this process has changed by itself.
+    pub fn mark(&self, keys: impl IntoIterator<Item = K>) {
+        self.due.mark(keys);
+    }
+
     /// Reads what is due, for as long as the process serves. `read` returns one state for each key, in their order.
     pub async fn run<F: Future<Output = db::Result<Vec<S>>>>(&self, read: impl Fn(Vec<K>) -> F) {
         loop {

@@ -1,6 +1,7 @@
-//! Subscriptions of event streams and long polls of canvases: revisions and roles, participants, runs of an account.
+//! Subscriptions of event streams and long polls of canvases: revisions and roles, participants, pointers, runs of an account.
 
 mod feed;
+mod pointers;
 mod presence;
 
 use std::collections::HashMap;
@@ -11,13 +12,13 @@ use db::PgPool;
 use db::streams::{CanvasState, FollowedCanvas, RunState};
 use domain::channel;
 use domain::id::{AccountUid, CanvasHandle};
-use domain::stream::Participant;
 use uuid::Uuid;
 
 use crate::problem::Result;
 
 pub use feed::Follower;
-pub use presence::{LISTED_MAX, Presence, Present};
+pub use pointers::{Pointers, Shown};
+pub use presence::{Attendee, LISTED_MAX, Presence, Present};
 
 use feed::Feed;
 
@@ -30,15 +31,17 @@ const PACE_OF_RUNS: Duration = Duration::from_millis(500);
 pub struct Live {
     pool: PgPool,
     canvases: Arc<Feed<FollowedCanvas, Option<CanvasState>>>,
-    participants: Arc<Feed<CanvasHandle, Arc<[Participant]>>>,
+    participants: Arc<Feed<CanvasHandle, Arc<[Attendee]>>>,
     runs: Arc<Feed<AccountUid, Arc<[RunState]>>>,
     presence: Arc<Presence>,
+    pointers: Arc<Pointers>,
 }
 
 impl Live {
     /// Follows nothing yet; and the background task, which runs as long as the process serves.
     pub fn new(pool: PgPool, cache: &cache::Cache) -> (Self, impl Future<Output = ()> + Send + use<>) {
         let (presence, registering) = Presence::new(cache.clone());
+        let (pointers, pointing) = Pointers::new(cache.clone());
         let (canvases, participants, runs) =
             (Feed::new(cache.clone(), PACE), Feed::new(cache.clone(), PACE), Feed::new(cache.clone(), PACE_OF_RUNS));
         let live = Self {
@@ -47,11 +50,13 @@ impl Live {
             participants: participants.clone(),
             runs: runs.clone(),
             presence: presence.clone(),
+            pointers,
         };
         let work = async move {
             let (pool, presence) = (&pool, &presence);
             tokio::join!(
                 registering,
+                pointing,
                 canvases.run(|followed| async move { read_canvases(pool, &followed).await }),
                 participants.run(|canvases| async move { Ok(presence.list(&canvases).await) }),
                 runs.run(|accounts| async move { read_runs_of_each(pool, &accounts).await }),
@@ -71,13 +76,18 @@ impl Live {
     }
 
     /// Follows who has open streams of a canvas.
-    pub fn participants(&self, canvas: &CanvasHandle) -> Follower<CanvasHandle, Arc<[Participant]>> {
+    pub fn participants(&self, canvas: &CanvasHandle) -> Follower<CanvasHandle, Arc<[Attendee]>> {
         self.participants.follow(canvas.clone(), &channel::canvas(canvas))
     }
 
     /// Who has open streams of canvases.
     pub fn presence(&self) -> &Arc<Presence> {
         &self.presence
+    }
+
+    /// What people point at on canvases.
+    pub fn pointers(&self) -> &Pointers {
+        &self.pointers
     }
 
     /// Follows the runs and jobs of an account.

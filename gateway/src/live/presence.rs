@@ -13,8 +13,9 @@ use std::time::Duration;
 
 use db::accounts::Credential;
 use domain::channel;
+use domain::account::Surface;
 use domain::id::CanvasHandle;
-use domain::stream::Participant;
+use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 use uuid::Uuid;
@@ -36,9 +37,21 @@ pub struct Presence {
     changes: mpsc::UnboundedSender<Change>,
 }
 
+/// A token with open streams of a canvas.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Attendee {
+    /// Label of the token.
+    pub label: String,
+    /// Surface of the token.
+    pub surface: Surface,
+    /// The token.
+    #[serde(skip)]
+    pub token: Uuid,
+}
+
 /// A token with open streams of a canvas in this gateway.
 struct Here {
-    who: Participant,
+    who: Attendee,
     streams: usize,
 }
 
@@ -88,8 +101,8 @@ impl Presence {
         let mut here = self.lock();
         let tokens = here.entry(canvas.clone()).or_default();
         let token = tokens.entry(caller.token).or_insert_with(|| {
-            let who = Participant { label: caller.label.clone(), surface: caller.surface };
-            self.change(canvas, caller.token, &who, true);
+            let who = Attendee { label: caller.label.clone(), surface: caller.surface, token: caller.token };
+            self.change(canvas, &who, true);
             Here { who, streams: 0 }
         });
         token.streams += 1;
@@ -97,16 +110,16 @@ impl Presence {
     }
 
     /// The participants of each canvas, one for each token, sorted.
-    pub async fn list(&self, canvases: &[CanvasHandle]) -> Vec<Arc<[Participant]>> {
+    pub async fn list(&self, canvases: &[CanvasHandle]) -> Vec<Arc<[Attendee]>> {
         let keys: Vec<String> = canvases.iter().map(key).collect();
         let mut held = self.cache.held(&keys).await.unwrap_or_default();
         held.resize(canvases.len(), Vec::new());
         let here = self.lock();
         let lists = canvases.iter().zip(held).map(|(canvas, members)| {
             let elsewhere = members.iter().filter_map(|member| self.elsewhere(member));
-            let own = here.get(canvas).into_iter().flatten().map(|(token, here)| (*token, here.who.clone()));
-            let mut who: Vec<Participant> =
-                elsewhere.chain(own).collect::<BTreeMap<Uuid, Participant>>().into_values().collect();
+            let own = here.get(canvas).into_iter().flat_map(HashMap::values).map(|here| here.who.clone());
+            let by_token: BTreeMap<Uuid, Attendee> = elsewhere.chain(own).map(|who| (who.token, who)).collect();
+            let mut who: Vec<Attendee> = by_token.into_values().collect();
             who.sort();
             who.truncate(LISTED_MAX);
             who.into()
@@ -114,21 +127,21 @@ impl Presence {
         lists.collect()
     }
 
-    fn change(&self, canvas: &CanvasHandle, token: Uuid, who: &Participant, joined: bool) {
-        let change = Change { canvas: canvas.clone(), member: self.member(token, who), joined };
+    fn change(&self, canvas: &CanvasHandle, who: &Attendee, joined: bool) {
+        let change = Change { canvas: canvas.clone(), member: self.member(who), joined };
         // Nobody listens any more when the process ends.
         let _ = self.changes.send(change);
     }
 
     /// A token as it is held in Redis.
-    fn member(&self, token: Uuid, who: &Participant) -> String {
-        serde_json::json!([self.gateway, token, who]).to_string()
+    fn member(&self, who: &Attendee) -> String {
+        serde_json::json!([self.gateway, who.token, who]).to_string()
     }
 
     /// The token of a member of another gateway.
-    fn elsewhere(&self, member: &str) -> Option<(Uuid, Participant)> {
-        let (gateway, token, who): (Uuid, Uuid, Participant) = serde_json::from_str(member).ok()?;
-        (gateway != self.gateway).then_some((token, who))
+    fn elsewhere(&self, member: &str) -> Option<Attendee> {
+        let (gateway, token, who): (Uuid, Uuid, Attendee) = serde_json::from_str(member).ok()?;
+        (gateway != self.gateway).then_some(Attendee { token, ..who })
     }
 
     async fn register(&self, Change { canvas, member, joined }: Change) {
@@ -143,8 +156,7 @@ impl Presence {
         let held: Vec<(String, String)> = self
             .lock()
             .iter()
-            .flat_map(|(canvas, tokens)| tokens.iter().map(move |(token, here)| (canvas, token, here)))
-            .map(|(canvas, token, here)| (key(canvas), self.member(*token, &here.who)))
+            .flat_map(|(canvas, tokens)| tokens.values().map(move |here| (key(canvas), self.member(&here.who))))
             .collect();
         if !held.is_empty() {
             self.cache.renew(&held, LEASE).await;
@@ -159,7 +171,7 @@ impl Drop for Present {
         let Some(token) = tokens.get_mut(&self.token) else { return };
         token.streams -= 1;
         if token.streams == 0 {
-            self.presence.change(&self.canvas, self.token, &token.who, false);
+            self.presence.change(&self.canvas, &token.who, false);
             tokens.remove(&self.token);
         }
         if tokens.is_empty() {
@@ -170,7 +182,7 @@ impl Drop for Present {
 
 #[cfg(test)]
 mod tests {
-    use domain::account::{Scopes, Surface, TokenKind};
+    use domain::account::{Scopes, TokenKind};
     use domain::id::AccountUid;
     use testkit::{redis_prefix, redis_url, wait_for};
     use tokio_util::task::AbortOnDropHandle;

@@ -27,7 +27,8 @@ use domain::job::RunKind;
 use domain::problem::{ErrorBody, ErrorCode, ErrorDetails, ErrorEnvelope};
 use domain::recipe::VisibilityFilter;
 use domain::stream::{
-    CanvasStreamEvent, GoneStreamEvent, Participant, PresenceStreamEvent, RoleStreamEvent, RunStreamEvent,
+    CanvasStreamEvent, Coordinate, GoneStreamEvent, Participant, Pointer, PointerState, PointersStreamEvent,
+    PresenceStreamEvent, RoleStreamEvent, RunStreamEvent,
 };
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use serde::{Serialize, Serializer};
@@ -121,6 +122,10 @@ pub fn with_components(info: Info, tags: Vec<Tag>, (credential, scheme): (&str, 
         .schema(CanvasStreamEvent::name(), CanvasStreamEvent::schema())
         .schema(PresenceStreamEvent::name(), PresenceStreamEvent::schema())
         .schema(Participant::name(), Participant::schema())
+        .schema(PointersStreamEvent::name(), PointersStreamEvent::schema())
+        .schema(Pointer::name(), Pointer::schema())
+        .schema(PointerState::name(), PointerState::schema())
+        .schema(Coordinate::name(), Coordinate::schema())
         .schema(GoneStreamEvent::name(), GoneStreamEvent::schema())
         .schema(RunStreamEvent::name(), RunStreamEvent::schema())
         .schema(RunKind::name(), RunKind::schema())

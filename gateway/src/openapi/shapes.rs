@@ -78,10 +78,11 @@ fn stream_event() -> Value {
 }
 
 /// The events of `GET /events`, each with the schema of its data and what it says.
-const STREAM_EVENTS: [(&str, &str, &str); 5] = [
+const STREAM_EVENTS: [(&str, &str, &str); 6] = [
     ("role", "RoleStreamEvent", "The caller's role on a canvas."),
     ("canvas", "CanvasStreamEvent", "The revision of a canvas."),
     ("presence", "PresenceStreamEvent", "Who is on a canvas."),
+    ("pointers", "PointersStreamEvent", "What others point at on a canvas."),
     ("gone", "GoneStreamEvent", "A canvas was deleted, or is not visible any more."),
     ("run", "RunStreamEvent", "The state of a run."),
 ];

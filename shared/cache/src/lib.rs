@@ -1,9 +1,9 @@
-//! Redis: rate limits, the processor time that accounts used, counts of what is held open, and
-//! change notification. No data depends on Redis (docs/reliability.md#redis).
+//! Redis: rate limits, the processor time that accounts used, counts of what is held open, change
+//! notification, and messages that nobody keeps. No data depends on Redis (docs/reliability.md#redis).
 //!
 //! **Guarantee.** No call fails, and none takes longer than 50 ms. If Redis does not answer, a rate
-//! limit lets the request pass, the caller of a hold counts locally, and the reader of a lost
-//! notification finds the change by polling Postgres.
+//! limit lets the request pass, the caller of a hold counts locally, the reader of a lost
+//! notification finds the change by polling Postgres, and a message is lost.
 //!
 //! **Mechanism.** One supervised connection with a circuit breaker (`link`) serves commands, and
 //! another one (`subscriptions`) multiplexes all subscriptions of the process. Both are restored
@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 pub use limit::{Bucket, Quota, RateDecision};
-pub use subscriptions::Watch;
+pub use subscriptions::{Messages, Watch};
 
 use limit::Mode;
 use link::Link;
@@ -172,6 +172,19 @@ impl Cache {
             let _: Option<()> =
                 self.inner.link.call("notify", async |connection| commands.query_async(connection).await).await;
         }
+    }
+
+    /// Sends `message`, which is not empty, to the [`Messages`] of every process that watches `channel`. Best effort.
+    pub async fn publish(&self, channel: &str, message: &str) {
+        let mut command = redis::cmd("PUBLISH");
+        command.arg(format!("{}{channel}", self.inner.prefix)).arg(message);
+        let _: Option<u64> =
+            self.inner.link.call("publish", async |connection| command.query_async(connection).await).await;
+    }
+
+    /// The messages of the channels that this process watches, from now on.
+    pub fn messages(&self) -> Messages {
+        self.inner.subscriptions.messages()
     }
 
     /// Starts to watch `channel`. No change that commits after this call is missed if the caller subscribes, then reads

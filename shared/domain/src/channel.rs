@@ -1,5 +1,5 @@
-//! Names of the channels on which changes are announced. A message on a channel only says that it is time to look at
-//! PostgreSQL (docs/reliability.md#redis).
+//! Names of the channels on which changes are announced. But for pointers, a message on a channel only says that
+//! it is time to look at PostgreSQL (docs/reliability.md#redis).
 
 use crate::id::{AccountUid, CanvasHandle, JobId};
 
@@ -11,6 +11,11 @@ pub fn access(account: &AccountUid) -> String {
 /// Revisions and shares of a canvas, its deletion, and who follows it.
 pub fn canvas(canvas: &CanvasHandle) -> String {
     canvas.to_string()
+}
+
+/// Pointers on a canvas: messages that are the state themselves, and that nobody keeps.
+pub fn pointers(canvas: &CanvasHandle) -> String {
+    format!("pointers:{canvas}")
 }
 
 /// Changes of a job, or of a Recipe run, whose id is in the same form.

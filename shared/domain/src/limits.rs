@@ -147,6 +147,14 @@ pub const MEMBER_CHANGES_PER_MINUTE: u32 = 20;
 pub const TOKENS_PER_HOUR: u32 = 20;
 /// Sign-ins to the console from one address in a minute.
 pub const SIGN_INS_PER_MINUTE: u32 = 30;
+/// Pointers that a session may send in a minute.
+pub const POINTERS_PER_MINUTE: u32 = 600;
+/// Body of a pointer, in bytes.
+pub const POINTER_BODY_MAX: usize = 2048;
+/// People whose pointers are shown on a canvas.
+pub const POINTERS_MAX: usize = 32;
+/// Time for which a pointer is shown after it was sent, in seconds.
+pub const POINTER_SECONDS: u64 = 10;
 /// Attempts of a webhook delivery.
 pub const WEBHOOK_ATTEMPTS_MAX: i32 = 4;
 /// Claims of one task before it fails with `runtime_failed` (`docs/reliability.md#retries`).

@@ -8,6 +8,7 @@ mod deliveries;
 pub(crate) mod holder;
 mod members;
 mod names;
+mod pointers;
 mod routes;
 mod session;
 mod shell;

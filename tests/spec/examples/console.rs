@@ -35,7 +35,11 @@ impl Recorder {
         if reply.status != 204 {
             return self.record(id, ONLY, path, body, reply);
         }
-        self.entry(id);
+        let request = self.named(&body);
+        let entry = self.entry(id);
+        if !request.is_null() {
+            entry["request"][ONLY] = request;
+        }
         for (name, value) in self.parameters(id, path) {
             self.parameter(id, &name, &value);
         }
@@ -125,6 +129,8 @@ impl Recorder {
         self.visit(page, "setMember", Method::PUT, &member, json!({"role": "editor"})).await;
         self.visit(page, "listMembers", Method::GET, &format!("{members}?limit=1"), Value::Null).await;
         self.visit(page, "removeMember", Method::DELETE, &member, Value::Null).await;
+        let pointer = json!({"at": [120.5, -40], "selection": ["sketch-1"], "view": [-400, -300, 1280, 720]});
+        self.visit(page, "showPointer", Method::POST, "/console/canvases/studio/harbor/pointer", pointer).await;
         self.client.send("/canvases", &json!({"id": "draft"})).await.expect(201);
         self.client.upload_into("draft", "image/png", images::same_png(32, 24)).await;
         let confirmed = json!({"confirm": true});

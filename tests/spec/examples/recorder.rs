@@ -176,6 +176,8 @@ impl Recorder {
             ("id", Value::String(id)) if id.len() == 16 && id.bytes().all(|digit| digit.is_ascii_hexdigit()) => {
                 json!("0123456789abcdef")
             }
+            // Of a participant.
+            ("id", Value::String(id)) if id.len() == 22 => json!("Q0eUuGm1cfr3bqvxJxhVDw"),
             // Of `waitingFor`; that of a query is a revision.
             ("since", Value::String(time)) if time.len() == TIME.len() && time.ends_with('Z') => self.named(value),
             ("revision" | "baseRevision" | "currentRevision" | "canvasRevision" | "since", Value::String(revision)) => {

@@ -17,6 +17,33 @@ fn surfaces(data: &Value) -> Vec<&str> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_redis_pointers_are_shown_at_the_same_gateway() {
+    let stack = start(Stack::builder().gateways(2).behind_networks()).await;
+    let account = stack.account().await;
+    let user = stack.user_of(&account, "all").await;
+    let canvas = user.make_canvas().await;
+    let (one, two) = (stack.person(&account).await, stack.person(&account).await);
+    let query = format!("canvas={}&pointers=true", text(&canvas, "/id"));
+    let mut here = Followed::open_in_browser(&two, &query).await;
+    let mut there = Followed::open_in_browser(&two.at(&stack, 1), &query).await;
+    for followed in [&mut here, &mut there] {
+        followed.until("presence", |_| true).await;
+    }
+    stack.networks().redis.cut();
+    // Each gateway knows its own participants alone, once it has noticed.
+    there.until("presence", |data| surfaces(data) == ["browser"]).await;
+    let path = format!("/canvases/{}/{}/pointer", account.uid, text(&canvas, "/id"));
+    let sent = Instant::now();
+    one.send(&path, &json!({"at": [1, 2]})).await.expect(204);
+    assert_eq!(here.until("pointers", |_| true).await["who"][0]["at"], json!([1.0, 2.0]));
+    assert!(sent.elapsed() < WITHOUT_REDIS, "{:?}", sent.elapsed());
+    // A pointer of the other gateway is the first that its streams are told of.
+    one.at(&stack, 1).send(&path, &json!({"at": [3, 4]})).await.expect(204);
+    assert_eq!(there.until("pointers", |_| true).await["who"][0]["at"], json!([3.0, 4.0]));
+    assert_eq!(here.until("pointers", |_| true).await["who"][0].get("at"), None, "it ends after 10 s");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_go_on_without_redis() {
     let builder = Stack::builder().gateways(2).image_workers(1).behind_networks().env("CANVAS_RATE_PER_MINUTE", 0);
     let stack = start(builder).await;

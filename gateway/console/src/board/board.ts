@@ -42,12 +42,16 @@ export interface Surface {
   /** The point of the plane under the pointer, if that is on the board. */
   pointer(): Point | undefined;
   middle(): Point;
+  /** The part of the plane in view. */
+  readonly seen: Box;
   /** The point of the plane at a point of the window. */
   toPlane(point: Point): Point;
   /** The point of the window at a point of the plane. */
   toScreen(point: Point): Point;
   /** Shows these nodes, or all. */
   show(ids?: Iterable<string>): void;
+  /** Shows this part of the plane. */
+  showBox(box: Box): void;
   zoomBy(factor: number): void;
   zoomTo(scale: number): void;
   panBy(x: number, y: number): void;

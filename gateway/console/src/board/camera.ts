@@ -186,7 +186,12 @@ export class Camera implements Surface {
   }
 
   show(ids?: Iterable<string>): void {
-    const view = this.#fitting(this.#boxOf(ids));
+    const box = this.#boxOf(ids);
+    if (box) this.showBox(box);
+  }
+
+  showBox(box: Box): void {
+    const view = this.#fitting(box);
     if (view) this.#go(view);
   }
 

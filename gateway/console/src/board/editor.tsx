@@ -7,6 +7,7 @@ import { canvasOf, isAttempt, shownIn } from "../address.ts";
 import type { CanvasReview, CanvasSummary } from "../api.ts";
 import { count, firstOf } from "../format.ts";
 import type { Live } from "../live.ts";
+import { Peers } from "../pointers.ts";
 import { Connection, Presence, Side } from "../screens/canvas-parts.tsx";
 import page from "../screens/canvas.module.css";
 import { Review } from "../screens/review.tsx";
@@ -22,6 +23,7 @@ import { attemptAt } from "./attempts.ts";
 import { Board, type Ui } from "./board.ts";
 import { copiedData, copiedFrom, NODES } from "./clipboard.ts";
 import { commandOf } from "./commands.ts";
+import { Cursors } from "./cursors.tsx";
 import { BoardContext } from "./context.ts";
 import { BoardMenu, KeyList, Palette } from "./dialogs.tsx";
 import styles from "./editor.module.css";
@@ -74,6 +76,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
   // The service may have refused a change before the review shows that the role was withdrawn.
   const canChange = hasRole && snapshot.state !== "read-only";
   const board = useMemo(() => new Board(engine, canChange), [engine, canChange]);
+  const [peers] = useState(() => new Peers());
   const uploads = useMemo(() => boardUploads(account.id, handle), [account.id, handle]);
   const ui = useSyncExternalStore(board.subscribe, board.getUi);
   const list = useSyncExternalStore(uploads.subscribe, uploads.getList);
@@ -212,7 +215,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
           <>
             <Title key={String(canChange)} board={board} title={title} meta={nodes === undefined ? role : `${role} · ${count(nodes, "node")}`} revision={revision} />
             {canChange && <History board={board} undo={snapshot.undo} redo={snapshot.redo} />}
-            <Presence live={live} />
+            <Presence live={live} peers={peers} />
             {canChange && <SaveState board={board} snapshot={snapshot} />}
             <Connection live={live} />
             <Share canvas={{ ...canvasOf(handle), title: title ?? "", accessRole: role }} />
@@ -239,6 +242,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
             ) : (
               <Waiting label="Opening the canvas" />
             )}
+            {graph && <Cursors board={board} graph={graph} canvas={handle} live={live} peers={peers} news={snapshot.news} />}
             <p id="board-help" className="unseen">
               Tab moves through the nodes in view, Ctrl Space selects several, arrow keys move the selection, question mark lists all keys. The outline has the same content as a tree.
             </p>

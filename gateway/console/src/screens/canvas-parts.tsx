@@ -1,25 +1,43 @@
 /** Parts of the canvas page that its two forms share: the board, and the drawing for viewers. */
-import { type KeyboardEvent, type ReactNode, useEffect, useRef } from "react";
+import { type CSSProperties, type KeyboardEvent, type ReactNode, useEffect, useRef, useSyncExternalStore } from "react";
 import type { Live } from "../live.ts";
+import { colorOf, Peers } from "../pointers.ts";
 import { useSession } from "../session.ts";
 import { Avatar, Button, Icon } from "../ui/parts.tsx";
 import styles from "./canvas.module.css";
 
-/** Who else has the canvas open. */
-export function Presence({ live }: { live: Live }) {
+const NOBODY = new Peers();
+
+/** Who else has the canvas open. On the board, a click on the face of a person follows the view of that person. */
+export function Presence({ live, peers }: { live: Live; peers?: Peers }) {
   const { session } = useSession();
+  const followed = useSyncExternalStore((peers ?? NOBODY).subscribe, (peers ?? NOBODY).getFollowed);
   const who = live.who.filter(({ label, surface }) => surface !== "browser" || label !== session.label);
   if (who.length === 0) return null;
   const names = who.map(({ label, surface }) => (surface === "browser" ? label : `${label} (${surface})`));
   return (
     <ul className={styles.who} aria-label="Also here">
-      {who.slice(0, 4).map(({ label }, index) => (
-        // oxlint-disable-next-line react/no-array-index-key -- one person can be here twice
-        <li key={index} title={names[index]}>
-          <Avatar name={label} />
-          <span className="unseen" dir="auto">
-            {names[index]}
-          </span>
+      {who.slice(0, 4).map(({ id, label, surface }, index) => (
+        <li key={id} title={names[index]}>
+          {peers && surface === "browser" ? (
+            <button
+              type="button"
+              className={styles.face}
+              style={{ "--color": colorOf(id) } as CSSProperties}
+              aria-pressed={followed === id}
+              aria-label={`Follow ${label}`}
+              onClick={() => peers.follow(followed === id ? undefined : id)}
+            >
+              <Avatar name={label} />
+            </button>
+          ) : (
+            <>
+              <Avatar name={label} />
+              <span className="unseen" dir="auto">
+                {names[index]}
+              </span>
+            </>
+          )}
         </li>
       ))}
       {who.length > 4 && (

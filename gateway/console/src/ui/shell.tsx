@@ -12,6 +12,7 @@ import { Avatar, Button, Icon, intoView, Mark, Notice } from "./parts.tsx";
 import { QueueBanner } from "./queues.tsx";
 import { Places, SCREENS, usePlaces } from "./places.tsx";
 import styles from "./shell.module.css";
+import { POINTER_SWITCHES, setSwitch, type Switch, useSwitch } from "./switches.ts";
 import { setTheme, THEMES, theme } from "./theme.ts";
 
 interface Props {
@@ -151,6 +152,11 @@ function AccountMenu() {
             </label>
           ))}
         </fieldset>
+        <div>
+          {POINTER_SWITCHES.map(([name, label]) => (
+            <Toggle key={name} name={name} label={label} />
+          ))}
+        </div>
         <a className={styles.entry} href="/docs">
           API documentation
         </a>
@@ -161,5 +167,15 @@ function AccountMenu() {
       </div>
       {question}
     </>
+  );
+}
+
+function Toggle({ name, label }: { name: Switch; label: string }) {
+  const isOn = useSwitch(name);
+  return (
+    <label className={styles.toggle}>
+      <input type="checkbox" role="switch" aria-checked={isOn} checked={isOn} onChange={({ target }) => setSwitch(name, target.checked)} />
+      {label}
+    </label>
   );
 }

@@ -7,6 +7,7 @@ mod connections;
 mod credit;
 mod deliveries;
 mod members;
+mod pointer;
 mod session;
 mod sessions;
 mod tokens;
@@ -33,6 +34,7 @@ pub fn documented() -> (Router<App>, Value) {
         .routes(routes!(members::list))
         .routes(routes!(members::set, members::remove))
         .routes(routes!(canvases::delete))
+        .routes(routes!(pointer::show))
         .routes(routes!(assets::delete))
         .routes(routes!(deliveries::list))
         .routes(routes!(deliveries::replay))

@@ -31,6 +31,8 @@ pub struct EventsQuery {
     /// `mine`: the runs and jobs that the caller's account has started.
     #[param(inline)]
     runs: Option<WhoseRuns>,
+    /// `true`: also what others point at on the canvases.
+    pointers: Option<bool>,
 }
 
 /// The only value of `runs`.
@@ -46,12 +48,14 @@ struct Subscriptions {
     canvases: Vec<CanvasHandle>,
     /// `true` if the runs and jobs of the caller are followed.
     runs: bool,
+    /// `true` if the pointers on the canvases are followed.
+    pointers: bool,
 }
 
 impl Subscriptions {
     async fn from_uri(app: &App, uri: &http::Uri, account: &AccountUid) -> Result<Self> {
         let mut query = QueryReader::new(uri);
-        let EventsQuery { canvas: named, runs } = query.read().unwrap_or_default();
+        let EventsQuery { canvas: named, runs, pointers } = query.read().unwrap_or_default();
         if !query.has("canvas") && !query.has("runs") {
             query.refuse("canvas", "is required unless `runs=mine` is sent");
         }
@@ -64,7 +68,7 @@ impl Subscriptions {
                 canvases.push(canvas);
             }
         }
-        Ok(Self { canvases, runs: runs.is_some() })
+        Ok(Self { canvases, runs: runs.is_some(), pointers: pointers == Some(true) })
     }
 }
 
@@ -73,6 +77,7 @@ impl Subscriptions {
 /// Streams the present state of each subscription, then each new state. Use one stream instead of many polls. The
 /// event `role` has the caller's role on a canvas, `canvas` its revision, `presence` who follows it, `gone` means that it
 /// was deleted or is no longer shared, and `run` has the state of one of the caller's runs and jobs, those started later included.
+/// With `pointers=true`, `pointers` has what others point at.
 /// `data` is JSON. A state that is followed by a newer one may be left out, and nothing is replayed: after a
 /// reconnection the present state comes first. A comment every 15 seconds keeps the connection open. The stream
 /// never outlives the credential and counts as one of its 64 open waits and streams. `runs=mine` also needs the

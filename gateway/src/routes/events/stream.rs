@@ -7,7 +7,7 @@
 //! **Mechanism.** The feeds are subscribed to before the first states are read, so no change is missed between the two. A reader
 //! that is too slow finds the newest state of each subscription, so what waits for it is at most one event.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,7 +19,8 @@ use db::streams::{CanvasState, RunState};
 use domain::id::{AccountUid, CanvasHandle};
 use domain::job::JobStatus;
 use domain::stream::{
-    CanvasStreamEvent, GoneStreamEvent, Participant, PresenceStreamEvent, RoleStreamEvent, RunStreamEvent,
+    CanvasStreamEvent, GoneStreamEvent, Participant, Pointer, PointerState, PointersStreamEvent, PresenceStreamEvent,
+    RoleStreamEvent, RunStreamEvent,
 };
 use futures_util::{Stream, StreamExt, stream};
 use serde::Serialize;
@@ -30,18 +31,21 @@ use tokio_stream::wrappers::ReceiverStream;
 use uuid::Uuid;
 
 use super::Subscriptions;
-use crate::live::{LISTED_MAX, Present};
+use crate::live::{Attendee, LISTED_MAX, Present, Shown};
 use crate::problem::{Problem, Result};
 use crate::state::App;
 use crate::wait::{Wait, holds, loss};
 
 const HEARTBEAT: Duration = Duration::from_secs(15);
+/// Minimum time between two events about pointers, of whichever canvases.
+const POINTERS_PACE: Duration = Duration::from_millis(100);
 
 /// A new state of a subscription.
 enum News {
     /// Of the canvas at this place of the request.
     Canvas(usize, Option<CanvasState>),
-    Participants(usize, Arc<[Participant]>),
+    Participants(usize, Arc<[Attendee]>),
+    Pointers(usize, Shown),
     Runs(Arc<[RunState]>),
 }
 
@@ -54,12 +58,13 @@ pub(super) struct Followed {
     news: AllNews,
     canvases: Vec<(CanvasHandle, CanvasState)>,
     runs: Vec<RunState>,
+    with_pointers: bool,
 }
 
 impl Followed {
     /// Subscribes, and reads the present state; 404 when the account cannot read one of the canvases.
     pub(super) async fn open(app: &App, account: &AccountUid, subscriptions: Subscriptions) -> Result<Self> {
-        let Subscriptions { canvases, runs: with_runs } = subscriptions;
+        let Subscriptions { canvases, runs: with_runs, pointers: with_pointers } = subscriptions;
         let mut news = AllNews::new();
         for (place, canvas) in canvases.iter().enumerate() {
             let revisions = stream::unfold(app.live.canvas(canvas, account), move |mut revisions| async move {
@@ -68,7 +73,19 @@ impl Followed {
             let participants = stream::unfold(app.live.participants(canvas), move |mut participants| async move {
                 Some((News::Participants(place, participants.next().await), participants))
             });
-            news.insert(place, Box::pin(stream::select(revisions, participants)));
+            let changes = stream::select(revisions, participants);
+            let pointers = with_pointers.then(|| {
+                stream::unfold(app.live.pointers().follow(canvas), move |mut pointers| async move {
+                    Some((News::Pointers(place, pointers.next().await), pointers))
+                })
+            });
+            news.insert(
+                place,
+                match pointers {
+                    Some(pointers) => Box::pin(stream::select(changes, pointers)),
+                    None => Box::pin(changes),
+                },
+            );
         }
         if with_runs {
             let changes = stream::unfold(app.live.runs(account), |mut runs| async move {
@@ -84,7 +101,7 @@ impl Followed {
         let known = followed.into_iter().zip(states).map(|((canvas, _), state)| Some((canvas, state?)));
         let canvases = known.collect::<Option<_>>().ok_or(Problem::NotFound("canvas"))?;
         let runs = if with_runs { app.live.runs_now(account, &[]).await? } else { Vec::new() };
-        Ok(Self { news, canvases, runs })
+        Ok(Self { news, canvases, runs, with_pointers })
     }
 
     /// The stream. It ends when nothing is left to follow, as soon as the credential is no longer valid, and when the process
@@ -109,15 +126,27 @@ impl Followed {
 
     /// Sends the present states and then each new one; `None` when the stream ends.
     async fn send(self, app: &App, caller: &Credential, sender: Sender<Box<Event>>) -> Option<()> {
-        let Self { mut news, canvases, runs } = self;
+        let Self { mut news, canvases, runs, with_pointers } = self;
         let join = |(handle, state): (CanvasHandle, CanvasState)| {
             let present = app.live.presence().join(&handle, caller);
-            Some(FollowedCanvas { handle, state, who: Arc::default(), _present: present })
+            let id = app.keys.participant_id(&handle.to_string(), caller.token.as_bytes());
+            let (who, shown, sent) = Default::default();
+            Some(FollowedCanvas { handle, state, id, who, shown, sent, _present: present })
         };
         let canvases: Vec<_> = canvases.into_iter().map(join).collect();
-        let mut events = EventSender { app, caller, sender, canvases, runs: HashMap::new(), heartbeat: Instant::now() };
+        let (now, runs_sent) = (Instant::now(), HashMap::new());
+        let mut events = EventSender {
+            app,
+            caller,
+            sender,
+            canvases,
+            runs: runs_sent,
+            pointed: VecDeque::new(),
+            pointers_at: now,
+            heartbeat: now,
+        };
         // What is large and rare is not part of the future, which is held as long as the stream is open.
-        Box::pin(events.present_state(runs)).await?;
+        Box::pin(events.present_state(runs, with_pointers)).await?;
         loop {
             tokio::select! {
                 next = news.next() => match next?.1 {
@@ -127,8 +156,10 @@ impl Followed {
                         }
                     }
                     News::Participants(place, who) => events.participants(place, who).await?,
+                    News::Pointers(place, shown) => events.pointers_changed(place, shown),
                     News::Runs(runs) => events.runs(&runs).await?,
                 },
+                () = sleep_until(events.pointers_at), if !events.pointed.is_empty() => events.pointers().await?,
                 () = sleep_until(events.heartbeat) => events.send(Event::default().comment("alive")).await?,
                 () = events.sender.closed() => return None,
                 () = app.stopping.cancelled() => return None,
@@ -141,7 +172,12 @@ impl Followed {
 struct FollowedCanvas {
     handle: CanvasHandle,
     state: CanvasState,
-    who: Arc<[Participant]>,
+    /// Id of the caller here.
+    id: String,
+    who: Arc<[Attendee]>,
+    /// The present pointers, and those that were sent last.
+    shown: Shown,
+    sent: Shown,
     _present: Present,
 }
 
@@ -180,13 +216,17 @@ struct EventSender<'a> {
     /// `None`: it is gone.
     canvases: Vec<Option<FollowedCanvas>>,
     runs: HashMap<Uuid, SentRun>,
+    /// Places of the canvases with pointers that may have changed, each once.
+    pointed: VecDeque<usize>,
+    /// When the next event about pointers may be sent.
+    pointers_at: Instant,
     /// When the next comment is due.
     heartbeat: Instant,
 }
 
 impl EventSender<'_> {
     /// The first events. A run that is over already is not part of the present state.
-    async fn present_state(&mut self, runs: Vec<RunState>) -> Option<()> {
+    async fn present_state(&mut self, runs: Vec<RunState>, with_pointers: bool) -> Option<()> {
         let handles: Vec<CanvasHandle> = self.canvases.iter().flatten().map(|canvas| canvas.handle.clone()).collect();
         let lists = if handles.is_empty() { Vec::new() } else { self.app.live.presence().list(&handles).await };
         for (place, who) in lists.into_iter().enumerate() {
@@ -195,6 +235,9 @@ impl EventSender<'_> {
             self.event("role", &RoleStreamEvent { canvas: handle.clone(), access_role: role }).await?;
             self.event("canvas", &CanvasStreamEvent { canvas: handle, revision }).await?;
             self.participants(place, who).await?;
+            if with_pointers {
+                self.pointers_changed(place, self.app.live.pointers().shown(&handles[place]));
+            }
         }
         for run in &runs {
             self.runs.insert(run.id, SentRun::from_state(run));
@@ -232,17 +275,51 @@ impl EventSender<'_> {
         }
     }
 
-    async fn participants(&mut self, place: usize, who: Arc<[Participant]>) -> Option<()> {
+    async fn participants(&mut self, place: usize, who: Arc<[Attendee]>) -> Option<()> {
         let Some(canvas) = &mut self.canvases[place] else { return Some(()) };
-        let own = Participant { label: self.caller.label.clone(), surface: self.caller.surface };
         // A list without this stream was read before it joined.
-        let is_stale = who.len() < LISTED_MAX && !who.contains(&own);
+        let is_stale = who.len() < LISTED_MAX && who.iter().all(|it| it.token != self.caller.token);
         if is_stale || canvas.who == who {
             return Some(());
         }
         canvas.who = who.clone();
-        let event = PresenceStreamEvent { canvas: canvas.handle.clone(), who: who.to_vec() };
+        let handle = canvas.handle.to_string();
+        let participant = |it: &Attendee| Participant {
+            id: self.app.keys.participant_id(&handle, it.token.as_bytes()),
+            label: it.label.clone(),
+            surface: it.surface,
+        };
+        let event =
+            PresenceStreamEvent { canvas: canvas.handle.clone(), who: who.iter().map(participant).collect() };
         self.event("presence", &event).await
+    }
+
+    /// Remembers the pointers on a canvas until they may be sent.
+    fn pointers_changed(&mut self, place: usize, shown: Shown) {
+        if let Some(canvas) = &mut self.canvases[place] {
+            canvas.shown = shown;
+            if !self.pointed.contains(&place) {
+                self.pointed.push_back(place);
+            }
+        }
+    }
+
+    /// Sends the pointers of one canvas that changed, without the caller's own.
+    async fn pointers(&mut self) -> Option<()> {
+        let Some(place) = self.pointed.pop_front() else { return Some(()) };
+        let Some(canvas) = &mut self.canvases[place] else { return Some(()) };
+        let sent = std::mem::replace(&mut canvas.sent, canvas.shown.clone());
+        let changed = canvas.shown.iter().filter(|pointer| !sent.contains(pointer)).map(|pointer| (**pointer).clone());
+        let is_gone = |before: &&Arc<Pointer>| canvas.shown.iter().all(|pointer| pointer.who.id != before.who.id);
+        let gone = sent.iter().filter(is_gone);
+        let gone = gone.map(|before| Pointer { who: before.who.clone(), state: PointerState::default() });
+        let who: Vec<Pointer> = changed.chain(gone).filter(|pointer| pointer.who.id != canvas.id).collect();
+        if who.is_empty() {
+            return Some(());
+        }
+        let event = PointersStreamEvent { canvas: canvas.handle.clone(), who };
+        self.pointers_at = Instant::now() + POINTERS_PACE;
+        self.event("pointers", &event).await
     }
 
     /// The runs that are not over, and those started within the last minute. One that was sent as active and is missing among

@@ -43,7 +43,7 @@ async fn attend(hub: &Hub, mut sink: PubSubSink, mut stream: PubSubStream) -> Re
     loop {
         tokio::select! {
             message = stream.next() => match message {
-                Some(message) => hub.signal(message.get_channel_name()),
+                Some(message) => hub.receive(message.get_channel_name(), message.get_payload_bytes()),
                 None => return Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset).into()),
             },
             () = hub.commanded.notified() => obey(hub, &mut sink, hub.take_commands()).await?,

@@ -14,7 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use redis::Client;
-use tokio::sync::{Notify, watch};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{Notify, broadcast, watch};
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -29,6 +30,8 @@ const LOOK_WITHOUT_REDIS: Duration = Duration::from_millis(500);
 const LOOK_WHEN_LIVE: Duration = Duration::from_secs(5);
 /// Far above the permitted number of long polls. Further waiters poll as without Redis.
 const CHANNELS_MAX: usize = 20_000;
+/// Messages that wait for a reader. Of more, the oldest are lost.
+const MESSAGES_MAX: usize = 256;
 
 /// The state of one channel's subscription.
 #[derive(Clone, Copy, Default)]
@@ -55,6 +58,7 @@ struct Hub {
     registry: Mutex<Registry>,
     commanded: Notify,
     channels_max: usize,
+    messages: broadcast::Sender<Arc<[u8]>>,
 }
 
 pub(crate) struct Subscriptions {
@@ -72,6 +76,30 @@ impl Subscriptions {
 
     pub(crate) fn subscribe(&self, channel: &str) -> Watch {
         Watch::new(&self.hub, format!("{}{channel}", self.prefix))
+    }
+
+    pub(crate) fn messages(&self) -> Messages {
+        Messages { _hub: self.hub.clone(), received: self.hub.messages.subscribe() }
+    }
+}
+
+/// The messages of all channels that a process watches.
+pub struct Messages {
+    /// Keeps the sender, without which there is no next message to wait for.
+    _hub: Arc<Hub>,
+    received: broadcast::Receiver<Arc<[u8]>>,
+}
+
+impl Messages {
+    /// The next message. Those that came while too many waited are left out.
+    pub async fn next(&mut self) -> Arc<[u8]> {
+        loop {
+            match self.received.recv().await {
+                Ok(message) => return message,
+                Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => std::future::pending().await,
+            }
+        }
     }
 }
 
@@ -123,7 +151,8 @@ impl Drop for Watch {
 
 impl Hub {
     fn new(channels_max: usize) -> Self {
-        Self { registry: Mutex::default(), commanded: Notify::new(), channels_max }
+        let messages = broadcast::Sender::new(MESSAGES_MAX);
+        Self { registry: Mutex::default(), commanded: Notify::new(), channels_max, messages }
     }
 
     fn registry(&self) -> MutexGuard<'_, Registry> {
@@ -181,6 +210,16 @@ impl Hub {
     /// The commands requested since the last call.
     fn take_commands(&self) -> Vec<Command> {
         self.registry().commands.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Something was published on `channel`: an announcement, which is empty, or a message.
+    fn receive(&self, channel: &str, message: &[u8]) {
+        if message.is_empty() {
+            self.signal(channel);
+        } else {
+            // A process that reads no messages has no receiver.
+            let _ = self.messages.send(message.into());
+        }
     }
 
     /// `channel` was announced, or its subscription has become live.

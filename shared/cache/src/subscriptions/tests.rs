@@ -108,3 +108,31 @@ async fn a_waiter_beyond_the_limit_of_channels_looks_at_intervals_that_grow_to_h
     drop(beyond);
     assert!(hub.registry().channels.contains_key("b"), "it leaves the channel of another waiter alone");
 }
+
+#[tokio::test]
+async fn a_message_arrives_in_every_process_that_watches_its_channel_and_announces_nothing() {
+    let prefix = redis_prefix();
+    let (cache, other_process) = (up(&redis_url(), &prefix).await, up(&redis_url(), &prefix).await);
+    let (mut here, mut there) = (cache.messages(), other_process.messages());
+    let (mut watch, _watch) = (live(&cache, "a").await, live(&other_process, "b").await);
+    other_process.publish("b", "to the other").await;
+    cache.publish("a", "one").await;
+    cache.publish("b", "two").await;
+    let next = async |messages: &mut Messages| timeout(LIMIT, messages.next()).await.expect("a message");
+    assert_eq!(*next(&mut here).await, *b"one");
+    assert_eq!(*next(&mut there).await, *b"to the other");
+    assert_eq!(*next(&mut there).await, *b"two");
+    assert!(timeout(Duration::from_millis(100), watch.changed()).await.is_err(), "no change");
+}
+
+#[tokio::test]
+async fn of_messages_that_nobody_reads_the_newest_are_kept() {
+    let hub = Arc::new(Hub::new(1));
+    let mut messages = Messages { _hub: hub.clone(), received: hub.messages.subscribe() };
+    for number in 0..MESSAGES_MAX + 2 {
+        hub.receive("a", number.to_string().as_bytes());
+    }
+    for number in 2..MESSAGES_MAX + 2 {
+        assert_eq!(*messages.next().await, *number.to_string().as_bytes());
+    }
+}

@@ -52,6 +52,7 @@ pub struct DerivedKeys {
     token: Hmac<Sha256>,
     model: Hmac<Sha256>,
     content: Hmac<Sha256>,
+    participant: Hmac<Sha256>,
     cursor: DeterministicCipher,
     preview: DeterministicCipher,
 }
@@ -70,6 +71,7 @@ impl DerivedKeys {
             token: keyed_hash(&subkey("token hash")),
             model: keyed_hash(&subkey("model key")),
             content: keyed_hash(&subkey("content tag")),
+            participant: keyed_hash(&subkey("participant id")),
             cursor: DeterministicCipher::new(&subkey("cursor")),
             preview: DeterministicCipher::new(&subkey("preview token")),
         }
@@ -98,6 +100,13 @@ impl DerivedKeys {
     pub fn content_tag(&self, account: &str, sha256: &[u8]) -> String {
         let hash = self.content.clone().chain_update(account).chain_update([0]).chain_update(sha256);
         URL_SAFE_NO_PAD.encode(hash.finalize().into_bytes())
+    }
+
+    /// The public id of a token or session on a canvas, 22 characters of base64url: the same for every stream, and on another canvas
+    /// another, so that nobody is followed from canvas to canvas by it.
+    pub fn participant_id(&self, canvas: &str, token: &[u8; 16]) -> String {
+        let hash = self.participant.clone().chain_update(token).chain_update(canvas).finalize().into_bytes();
+        URL_SAFE_NO_PAD.encode(&hash[..16])
     }
 
     /// Encrypts list cursors.
@@ -189,6 +198,21 @@ mod tests {
         assert_eq!(keys.model_key("identity"), "XNcwJLfo3gZCDNZXxlvwFfvkpsENszivtO1G7VD82wo");
         assert_eq!(keys.cursor().encrypt("context", b"position"), "80jGZWnFmB8ZxiiqTFVSNiSBq6FDB--O");
         assert_eq!(keys.preview().encrypt("context", b"asset"), "n_9TVOQP8uPTL-fdVnwrB5bNws9Y");
+    }
+
+    #[test]
+    fn a_participant_id_depends_on_key_canvas_and_token() {
+        let keys = derived_from(1);
+        let id = keys.participant_id("canvas:ana:a", &[7; 16]);
+        assert_eq!(id, derived_from(1).participant_id("canvas:ana:a", &[7; 16]));
+        assert_eq!(id.len(), 22);
+        for other in [
+            keys.participant_id("canvas:ana:b", &[7; 16]),
+            keys.participant_id("canvas:ana:a", &[8; 16]),
+            derived_from(2).participant_id("canvas:ana:a", &[7; 16]),
+        ] {
+            assert_ne!(id, other);
+        }
     }
 
     #[test]
