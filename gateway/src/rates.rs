@@ -140,13 +140,7 @@ pub fn whole_seconds(duration: Duration) -> u64 {
 pub const ORDINARY: &[Rate] = &[Rate::Token, Rate::Account];
 
 /// Judges a request of `weight` whose credential holds by `rates`; 429 when its token or its account used what it may.
-pub async fn admit(
-    app: &App,
-    charges: &Charges,
-    credential: &Credential,
-    rates: &[Rate],
-    weight: u32,
-) -> Result<()> {
+pub async fn admit(app: &App, charges: &Charges, credential: &Credential, rates: &[Rate], weight: u32) -> Result<()> {
     let of = |rate: &Rate| -> (Rate, &(dyn Display + Sync)) {
         (*rate, if *rate == Rate::Account { &credential.account } else { &credential.token })
     };
@@ -221,7 +215,7 @@ impl Refusals {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, (Credential, Refusal)>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<RefusedBy, (Credential, Refusal)>> {
         // The map is consistent after every statement, so a poisoned lock guards a valid value.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -385,7 +379,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_refusal_answers_the_holder_of_the_secret_until_its_wait_is_over_and_no_longer_than_a_second() {
         let refusals = Refusals::default();
-        let recall = |token, weight, holds: bool| refusals.recall(&Charges::default(), token, ORDINARY, weight, |_| holds);
+        let recall =
+            |token, weight, holds: bool| refusals.recall(&Charges::default(), token, ORDINARY, weight, |_| holds);
         for (told, kept) in [(50, 50), (1000, 1000), (60_000, 1000)] {
             let token = Uuid::now_v7();
             refusals.remember(&credential(token), ORDINARY, refusal(1, Duration::from_millis(told)));

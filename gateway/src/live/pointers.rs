@@ -65,9 +65,9 @@ impl Pointers {
         let running = pointers.clone();
         let work = async move {
             let running = &running;
-            let telling = running.feed.run(|canvases| async move {
-                Ok(canvases.iter().map(|canvas| running.shown(canvas)).collect())
-            });
+            let telling = running
+                .feed
+                .run(|canvases| async move { Ok(canvases.iter().map(|canvas| running.shown(canvas)).collect()) });
             tokio::join!(running.receive(), telling);
         };
         (pointers, work)

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use db::accounts::Credential;
-use domain::channel;
 use domain::account::Surface;
+use domain::channel;
 use domain::id::CanvasHandle;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;

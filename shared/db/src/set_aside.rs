@@ -110,7 +110,10 @@ mod tests {
             assert_eq!(find(conn, account, of).await.expect("reads"), None, "{of:?}");
         }
         assert_eq!(sweep(conn, 10).await.expect("sweeps"), 0);
-        sqlx::query("UPDATE set_aside SET expires_at = now() - interval '1 s'").execute(&mut *conn).await.expect("ends");
+        sqlx::query("UPDATE set_aside SET expires_at = now() - interval '1 s'")
+            .execute(&mut *conn)
+            .await
+            .expect("ends");
         assert_eq!(find(conn, &me, (1, "abcdef")).await.expect("reads"), None);
         assert_eq!((sweep(conn, 10).await.expect("sweeps"), sweep(conn, 10).await.expect("sweeps")), (1, 0));
     }

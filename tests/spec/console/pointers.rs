@@ -79,8 +79,11 @@ async fn others_on_the_canvas_see_a_pointer_at_every_gateway_and_its_sender_does
         for (member, value) in participant.as_object().expect("an object") {
             assert_eq!(pointer.remove(member).as_ref(), Some(value), "{member}");
         }
-        assert_eq!(Value::from(pointer), json!({"at": [12.5, -3.0], "selection": ["a", "b"], "moving": [0.0, 0.25],
-            "view": [-100.0, -50.0, 1280.0, 720.0], "editing": "a"}));
+        assert_eq!(
+            Value::from(pointer),
+            json!({"at": [12.5, -3.0], "selection": ["a", "b"], "moving": [0.0, 0.25],
+            "view": [-100.0, -50.0, 1280.0, 720.0], "editing": "a"})
+        );
 
         // A member of whatever role shows one, too. It is the first pointer that the owner is told of.
         elsewhere.send(path, &json!({"at": [1, 2]})).await.expect(204);
@@ -283,8 +286,7 @@ async fn a_session_sends_600_pointers_a_minute_and_keeps_its_other_requests() {
     let begun = Instant::now();
     let mut sent = 0;
     let refused = loop {
-        let replies =
-            join_all((0..30).map(async |x| owner.send(path, &json!({"at": [x, 0]})).await)).await;
+        let replies = join_all((0..30).map(async |x| owner.send(path, &json!({"at": [x, 0]})).await)).await;
         sent += replies.iter().filter(|reply| reply.status == 204).count();
         if let Some(refused) = replies.into_iter().find(|reply| reply.status != 204) {
             break refused;

@@ -46,7 +46,8 @@ async fn a_link_that_is_wrong_used_or_expired_is_one_refusal() {
     );
     stack.signed_in(&json!({ "link": used })).await;
     let id = |link: &str| link.split_once('.').expect("id and secret").0.to_owned();
-    change(stack, "UPDATE signin_links SET expires_at = now() - interval '1 s' WHERE id = $1::uuid", &id(&expired)).await;
+    change(stack, "UPDATE signin_links SET expires_at = now() - interval '1 s' WHERE id = $1::uuid", &id(&expired))
+        .await;
     let disable =
         "UPDATE accounts SET enabled = false WHERE uid = (SELECT account_uid FROM signin_links WHERE id = $1::uuid)";
     change(stack, disable, &id(&disabled)).await;

@@ -289,8 +289,7 @@ impl EventSender<'_> {
             label: it.label.clone(),
             surface: it.surface,
         };
-        let event =
-            PresenceStreamEvent { canvas: canvas.handle.clone(), who: who.iter().map(participant).collect() };
+        let event = PresenceStreamEvent { canvas: canvas.handle.clone(), who: who.iter().map(participant).collect() };
         self.event("presence", &event).await
     }
 
