@@ -5,7 +5,7 @@ import type { Locator } from "playwright-core";
 
 import { box, node, openBoard, path, ROOT, text, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
-import { apply, makeBoard, makeCanvas, png, read, runAction, send } from "./service.ts";
+import { apply, type Graph, makeBoard, makeCanvas, png, read, runAction, send } from "./service.ts";
 
 scene("every Action is run from its form, and a refusal is explained", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
@@ -53,6 +53,40 @@ scene("every Action is run from its form, and a refusal is explained", async ({ 
   await becomes(() => panel.locator("[aria-invalid=true]").count(), 1);
   await until(canvas, "the refused start leaves nothing", (graph) => graph.nodes.length === 10);
 });
+
+scene("of more images than an Action takes, a person chooses", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Several", []);
+  for (const [index, title] of ["One", "Two", "Three"].entries()) {
+    const { asset } = await send<{ asset: { node: string } }>("POST", `/assets?canvasId=${canvas.handle}`, png(90 + index, 64));
+    await apply(canvas, [{ type: "node.update", nodeId: asset.node, patch: { title } }]);
+  }
+  await openBoard(page, url);
+  await node(page, "Three").waitFor();
+  await page.keyboard.press("Control+a");
+  await page.keyboard.press("p");
+  const panel = page.getByRole("complementary", { name: "Inspect" });
+  const run = panel.getByRole("button", { name: "Run into a new node" });
+  const chosen = () => panel.locator("form select").first().evaluate((select) => (select as HTMLSelectElement).selectedOptions[0]?.label);
+  await panel.getByLabel("Make a new image").selectOption({ label: "Resize" });
+  await panel.locator("form").getByLabel("Width", { exact: true }).fill("48");
+  assert.equal(await chosen(), "Choose one of the 3 selected…");
+  await isAccessible();
+  await run.click();
+  await becomes(() => panel.locator("form select").first().evaluate((select) => select.matches(":invalid:focus")), true, "nothing runs on one of them in silence");
+  await panel.locator("form select").first().selectOption({ label: "Two" });
+  await run.click();
+  const after = await until(canvas, "the result", (graph) => graph.nodes.length === 4);
+  const result = after.nodes.find(({ title }) => !["One", "Two", "Three"].includes(title));
+  assert.deepEqual(after.connections.map(({ fromNodeId, toNodeId }) => [titleOf(after, fromNodeId), toNodeId]), [["Two", result?.id]]);
+
+  await page.keyboard.press("Control+a");
+  await panel.getByLabel("Make a new image").selectOption({ label: "Side by side" });
+  await run.click();
+  await becomes(() => panel.locator("form select").first().evaluate((select) => select.matches(":invalid:focus")), true, "of two inputs, too");
+});
+
+const titleOf = ({ nodes }: Graph, id: string) => nodes.find((node) => node.id === id)?.title;
 
 interface Parameter {
   id: string;

@@ -46,7 +46,7 @@ export function Stopped({ board, canvas, snapshot: { state, waiting, conflicts, 
   const unsaved = waiting + conflicts.length;
   if (state !== "read-only" && (board.canChange || unsaved === 0)) return null;
   return (
-    <div className={styles.banner} role="alert">
+    <div className={styles.banner} role="alert" data-card>
       <p>
         You can no longer change this canvas. {unsaved > 0 && `${count(unsaved, "change")} of yours ${unsaved === 1 ? "was" : "were"} not saved.`}{" "}
         {problem && messageOf(problem)}
@@ -97,7 +97,7 @@ function Activity({ board, news, hide }: { board: Board; news: News; hide: () =>
   if (!newest) return null;
   const { label, surface } = newest.actor;
   return (
-    <div className={styles.activity}>
+    <div className={styles.activity} data-card>
       <p>
         <Icon name={surface === "browser" ? "cursor" : "agent"} size={14} />
         <strong dir="auto">{label}</strong> <bdi>{newest.summary}</bdi>{" "}
@@ -138,7 +138,7 @@ function ConflictCard({ board, conflict }: { board: Board; conflict: OpenConflic
     board.surface?.focus();
   };
   return (
-    <section className={styles.card} aria-label="Conflict">
+    <section className={styles.card} aria-label="Conflict" data-card>
       <h3>{subjectOf(board.graph, conflict)} was changed by someone else at the same time</h3>
       <dl>
         <dt>Yours</dt>
@@ -192,7 +192,7 @@ export function Notices({ board }: { board: Board }): ReactNode {
   return (
     <div ref={element} className={styles.notices} role="status" aria-live="polite" aria-atomic="false">
       {notices.map(({ key, text, remedy }) => (
-        <div key={key}>
+        <div key={key} data-card>
           <p dir="auto">{text}</p>
           {remedy && (
             <button

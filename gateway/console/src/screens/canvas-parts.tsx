@@ -1,5 +1,5 @@
 /** Parts of the canvas page that its two forms share: the board, and the drawing for viewers. */
-import { type KeyboardEvent, type ReactNode, useEffect, useRef } from "react";
+import { type KeyboardEvent, type ReactNode, useEffect, useRef, useSyncExternalStore } from "react";
 import type { Live } from "../live.ts";
 import { useSession } from "../session.ts";
 import { Avatar, Button, Icon } from "../ui/parts.tsx";
@@ -31,8 +31,15 @@ export function Presence({ live }: { live: Live }) {
   );
 }
 
+function onNetwork(changed: () => void): () => void {
+  const stop = new AbortController();
+  for (const change of ["online", "offline"]) addEventListener(change, changed, { signal: stop.signal });
+  return () => stop.abort();
+}
+
 export function Connection({ live }: { live: Live }) {
-  const label = live.state === "live" ? "Live" : live.state === "connecting" ? "Connecting…" : navigator.onLine ? "Reconnecting…" : "Offline";
+  const hasNetwork = useSyncExternalStore(onNetwork, () => navigator.onLine);
+  const label = live.state === "live" ? "Live" : !hasNetwork ? "Offline" : live.state === "connecting" ? "Connecting…" : "Reconnecting…";
   const since = live.since !== undefined && `since ${new Date(live.since).toLocaleTimeString("en", { timeStyle: "short" })}`;
   return (
     <p className={styles.connection} data-state={live.state} role="status">

@@ -222,10 +222,10 @@ function Row({ run, progress, canvas, isOpen, toggle, cancel }: RowProps) {
           </span>
           <Icon name="chevron" size={14} />
         </button>
-        <span className={styles.canvas}>
+        <span className={styles.canvas} dir="auto">
           {canvasId !== undefined && (
             <Link href={showPath(canvasOf(canvasId), [handle])} aria-label={`Open ${canvas === undefined ? "the canvas" : canvas || "Untitled"} at its nodes`}>
-              <bdi>{canvas === undefined ? "Canvas" : canvas || "Untitled"}</bdi>
+              {canvas === undefined ? "Canvas" : canvas || "Untitled"}
             </Link>
           )}
         </span>
