@@ -184,7 +184,7 @@ scene("what an agent does is told, shown and undone", async ({ page, expect, isA
   await admin("share", "--canvas", canvas.handle, "--with", agent.email, "--role", "editor");
   await openBoard(page, url);
   await apply(canvas, ["One", "Two"].map((title, index) => ({ type: "node.move", nodeId: ids[title], position: { x: index * 400, y: 900 } })), agent.token);
-  await page.getByText("browser test").waitFor();
+  await page.getByRole("status").getByText("browser test, an agent, moved ‘One’ and 1 more").waitFor();
   await isAccessible();
   await page.getByRole("button", { name: "Show", exact: true }).click();
   await page.locator(".react-flow__node.selected").nth(1).waitFor();

@@ -274,7 +274,7 @@ export const kindOf = (node: Node): string => (isSection(node) ? "Section" : nod
 
 /** Maximum number of ended nodes that get a sentence each. Of more, only their number is said. */
 const SENTENCES_MAX = 3;
-const ENDS: Record<string, string> = { succeeded: "ready", failed: "failed", canceled: "canceled", expired: "expired" };
+const ENDS: Record<string, string> = { succeeded: "ready", failed: "failed", canceled: "canceled", expired: "no longer kept" };
 
 /** How work at a node ended, as a sentence. */
 export const endOf = (node: Node, status: string): string => `${nameOf(node)}: ${ENDS[status] ?? status}.`;

@@ -16,6 +16,7 @@ import type { Node } from "../sync/graph.ts";
 import { useDraft } from "../ui/hooks.ts";
 import { Button, Failure, messageOf, Waiting } from "../ui/parts.tsx";
 import { QueueHint } from "../ui/queues.tsx";
+import { DRAFT } from "../words.ts";
 import { isActive, isOver, nameOf, stateOf, statusOf, videoUrl } from "../work.ts";
 import { attemptAt } from "./attempts.ts";
 import type { Board } from "./board.ts";
@@ -358,7 +359,7 @@ function Video({ board, canvas, node, video }: { board: Board; canvas: string; n
       )}
       <p className={styles.hint}>
         {priceOf(job.creditCost)}
-        {job.standIn && " · a stand-in of the embedded runtime for the result of a model"}
+        {job.standIn && ` · ${DRAFT.sentence}`}
       </p>
       <p className={styles.links}>
         {found.state === "ready" && (

@@ -5,6 +5,7 @@ import { bothOf } from "../sync/change.ts";
 import type { News, OpenConflict, Snapshot } from "../sync/types.ts";
 import { Button, Icon, messageOf } from "../ui/parts.tsx";
 import type { Board, Remedy } from "./board.ts";
+import { deedIn, isAgent } from "./news.ts";
 import styles from "./status.module.css";
 import { subjectOf, textOf } from "./unsent-files.ts";
 import { SaveUnsent } from "./unsent.tsx";
@@ -95,12 +96,12 @@ export function ActivityLine({ board, news, own }: { board: Board; news: News | 
 function Activity({ board, news, hide }: { board: Board; news: News; hide: () => void }) {
   const [newest] = news.activity;
   if (!newest) return null;
-  const { label, surface } = newest.actor;
   return (
     <div className={styles.activity} data-card>
       <p>
-        <Icon name={surface === "browser" ? "cursor" : "agent"} size={14} />
-        <strong dir="auto">{label}</strong> <bdi>{newest.summary}</bdi>{" "}
+        <Icon name={isAgent(newest.actor) ? "agent" : "cursor"} size={14} />
+        <strong dir="auto">{newest.actor.label}</strong>
+        {isAgent(newest.actor) && ", an agent,"} <bdi>{deedIn(news, board.graph)}</bdi>{" "}
         <time dateTime={newest.at} aria-live="off">
           {ago(newest.at)}
         </time>
