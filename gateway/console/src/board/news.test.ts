@@ -42,7 +42,7 @@ test("a sentence has an end and no word of the interface for programs", () => {
   fc.assert(
     fc.property(fc.array(change, { minLength: 1, maxLength: 8 }), (changes) => {
       const sentence = said(...changes);
-      assert.match(sentence, /^[a-z ]+ (‘.+’|a \w+|something|the title of this canvas)( and \d+ more)?$/);
+      assert.match(sentence, /^[a-z ]+ (‘.+’|an? \w+|something|the title of this canvas)( and \d+ more)?$/);
       assert.doesNotMatch(sentence, /node|operation|handle|revision|metadata|_/i);
     }),
     { numRuns: 300 },

@@ -7,7 +7,7 @@ import type { News } from "../sync/types.ts";
 const DEEDS = ["made", "deleted", "wrote", "started work on", "moved", "resized", "connected", "disconnected", "changed"] as const;
 type Deed = (typeof DEEDS)[number];
 
-const KINDS: Record<Node["type"], string> = { image: "a picture", video: "a video", text: "a text", sticky: "a note" };
+const KINDS: Record<Node["type"], string> = { image: "an image", video: "a video", text: "a text", sticky: "a note" };
 const TITLE_MAX = 60;
 
 function subjectOf(node: Node | undefined): string {
