@@ -95,7 +95,7 @@ export const faultsOf = (page: Page): Promise<string[]> =>
 
       if (!isHere || !isInFrames) continue;
       const hit = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
-      const other = controlAt(hit);
+      const other = controlAt(hit) ?? hit?.closest("[data-card]");
       if (!other || other === target || other.contains(target) || target.contains(other)) continue;
       const overlay = other.closest(OVERLAYS);
       if (overlay && !overlay.contains(target)) continue;

@@ -262,8 +262,8 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
             {graph && <Toolbar board={board} ui={ui} onFiles={addFiles} />}
             <ZoomControls board={board} />
             <PanelToggles board={board} panel={ui.panel} scopes={session.scopes} findings={review?.validation.findings.filter(({ severity }) => severity !== "info").length} />
-            <Stopped board={board} canvas={handle} snapshot={snapshot} again={reload} />
             <div className={styles.foot}>
+              <Stopped board={board} canvas={handle} snapshot={snapshot} again={reload} />
               <div className={styles.cards} role="status" aria-atomic="false">
                 <Conflicts board={board} conflicts={snapshot.conflicts} />
                 <UploadList uploads={uploads} list={list} dismissed={() => board.surface?.focus()} />
