@@ -34,12 +34,12 @@ scene("what was opened without a network is there when the network is, without a
   await page.context().setOffline(true);
   for (const [index, [, go]] of PARTS.entries()) await go(pages[index] as Page);
   // The attempts of a first read take eight seconds.
-  await pages[1]?.getByRole("button", { name: "Try again" }).waitFor();
+  await pages[1]?.getByRole("button", { name: "Try again" }).first().waitFor();
   await page.waitForTimeout(3000);
   await page.context().setOffline(false);
   await Promise.all(PARTS.map(([name, , shown], index) => shown(pages[index] as Page).catch((error: unknown) => assert.fail(`${name}: ${String(error)}`))));
   for (const one of pages) await becomes(() => one.getByRole("button", { name: "Try again" }).count(), 0);
-});
+}, 180);
 
 scene("a file that could not be sent is sent when the network is back", async ({ page, expect }) => {
   expect(NOBODY);

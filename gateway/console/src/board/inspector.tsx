@@ -488,7 +488,7 @@ function ActionForm({ board, canvas, action, sources: nodes, attempt }: ActionsP
       )}
       <Unanswered />
       <QueueHint queues={["image"]} />
-      <Button look="primary" type="submit" isBusy={isStarting} disabled={needsSecond && !other}>
+      <Button look="primary" type="submit" isBusy={isStarting} disabled={needsSecond && others.length === 0}>
         {isStarting ? "Starting…" : attempt ? "Run again" : "Run into a new node"}
       </Button>
     </form>
