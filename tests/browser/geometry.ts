@@ -48,14 +48,17 @@ export const faultsOf = (page: Page): Promise<string[]> =>
     }
     const stays = (element: Element, frame: Element) => ancestors(element, frame).some((one) => /sticky|fixed/.test(getComputedStyle(one).position));
     const isRoot = (element: Element) => element === document.documentElement || element === document.body;
-    /** The ancestors that cut off what is beyond them. */
+    /** The ancestors that cut off what is beyond them, up to the first one that scrolls to it. */
     const framesOf = (element: Element) => {
       const frames: Element[] = [];
       let { position } = getComputedStyle(element);
       for (let at = element.parentElement; at && !isRoot(at) && position !== "fixed" && !at.matches("dialog:modal, :popover-open"); at = at.parentElement) {
         const style = getComputedStyle(at);
         // What is positioned in an ancestor is not cut off by those between.
-        if (clips(style) && (position !== "absolute" || style.position !== "static")) frames.push(at);
+        if (clips(style) && (position !== "absolute" || style.position !== "static")) {
+          frames.push(at);
+          if (scrolls(at)) break;
+        }
         if (position !== "absolute" || style.position !== "static") position = style.position;
       }
       return frames;
@@ -118,11 +121,18 @@ export const faultsOf = (page: Page): Promise<string[]> =>
       if (clip && RTL.test(clip.textContent ?? "") && clip.scrollWidth > clip.clientWidth + TOLERANCE && getComputedStyle(clip).direction === "ltr") report("direction", clip, "is cut off at its beginning");
     }
 
+    /** The box of what is seen of an element. */
+    const seenOf = (element: Element) => {
+      const box = element.getBoundingClientRect();
+      const boxes = [box, ...framesOf(element).map((frame) => frame.getBoundingClientRect())];
+      const [left, top] = [Math.max(...boxes.map((one) => one.left)), Math.max(...boxes.map((one) => one.top))];
+      return { left, top, right: Math.min(...boxes.map((one) => one.right)), bottom: Math.min(...boxes.map((one) => one.bottom)) };
+    };
     const cards = [...document.querySelectorAll("[data-card]"), ...document.querySelectorAll("[role=toolbar]")].filter(isSeen);
     for (const [index, card] of cards.entries()) {
-      const a = card.getBoundingClientRect();
+      const a = seenOf(card);
       for (const other of cards.slice(index + 1)) {
-        const b = other.getBoundingClientRect();
+        const b = seenOf(other);
         const isOver = a.left < b.right - TOLERANCE && b.left < a.right - TOLERANCE && a.top < b.bottom - TOLERANCE && b.top < a.bottom - TOLERANCE;
         if (isOver && !card.contains(other) && !other.contains(card)) report("cards", card, `lies over ${name(other)}`);
       }

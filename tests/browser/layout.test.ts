@@ -126,7 +126,7 @@ scene("the board has a ring when Tab has brought the keyboard there, and not aft
   await page.keyboard.press("0");
   await becomes(() => page.locator(":focus").getAttribute("aria-label"), "Board");
   assert.equal(await ringOf(board), "none", "after a command");
-  for (let turn = 0; turn < 40 && (turn === 0 || (await page.locator(":focus").getAttribute("aria-label")) !== "Board"); turn += 1) await page.keyboard.press("Shift+Tab");
+  for (let turn = 0; turn < 40 && (turn === 0 || !(await board.evaluate((element) => element === document.activeElement))); turn += 1) await page.keyboard.press("Shift+Tab");
   assert.equal(await ringOf(board), "solid", "after Tab");
 
   await page.getByRole("button", { name: "Ring", exact: true }).click();

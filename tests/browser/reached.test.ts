@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 
 import type { Page } from "playwright-core";
 
-import { node, openBoard, text, until } from "./board.ts";
+import { openBoard, text, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
 import { makeBoard, png, send } from "./service.ts";
 
@@ -27,7 +27,7 @@ scene("what was opened without a network is there when the network is, without a
   while (pages.length < PARTS.length) {
     const next = await open();
     await next.goto(url);
-    await node(next, "").waitFor();
+    await next.locator(".react-flow__node").first().waitFor();
     pages.push(next);
   }
   for (const one of pages) await one.keyboard.press("Control+a");
