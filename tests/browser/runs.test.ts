@@ -211,7 +211,7 @@ scene("videos are played in the list of runs", async ({ page, expect }) => {
   await send("POST", "/videos/generate", { model: "animatic", prompt: "a kite", idempotencyKey: randomUUID(), durationSeconds: 1, resolution: "480p" }, token);
   const video = row(page, "Video");
   await video.getByText("Succeeded").waitFor();
-  await video.getByText("stand-in").waitFor();
+  await video.getByText("draft", { exact: true }).waitFor();
   await video.getByText("1 credit").waitFor();
   await video.getByRole("button", { name: /^Video/ }).click();
   const player = video.locator("video");

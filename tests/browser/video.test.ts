@@ -168,6 +168,8 @@ scene("a video of a job is played by who made it, others are told so, and it is 
   await page.getByRole("button", { name: "Play Kite" }).waitFor();
   const other = await guest();
   await openBoard(other, url, friend.token);
+  const asked: string[] = [];
+  other.on("request", (request) => request.url().includes("/jobs/") && asked.push(request.url()));
   await node(other, "Kite").getByText("Only who made this video can play it").waitFor();
   // The video moves with its node, and a drag on it is a drag of the node.
   await page.keyboard.press("1");
@@ -177,6 +179,8 @@ scene("a video of a job is played by who made it, others are told so, and it is 
   await page.mouse.move(from.x + 150, from.y + 90, { steps: 4 });
   await page.mouse.up();
   await until(canvas, "the node is moved", (graph) => (titled(graph, "Kite")?.position.x ?? 0) !== 0);
+  await other.waitForTimeout(11_000);
+  assert.equal(asked.length, 0, "what cannot be read is not asked for again");
 
   await page.getByRole("button", { name: "Inspect", exact: true }).click();
   await node(page, "Kite").click();

@@ -4,6 +4,7 @@ export interface FieldProblem {
 }
 
 interface Envelope {
+  code?: string;
   message?: string;
   requestId?: string;
   fields?: FieldProblem[];
@@ -14,6 +15,8 @@ interface Envelope {
 export class Problem extends Error {
   override name = "Problem";
   readonly status: number;
+  /** The code of the contract, by which the console explains it. */
+  readonly code: string | undefined;
   readonly requestId: string | undefined;
   /** Seconds, as the service asked for. */
   readonly retryAfter: number | undefined;
@@ -25,6 +28,7 @@ export class Problem extends Error {
   constructor(status: number, message: string, requestId?: string, retryAfter?: number, envelope: Envelope = {}) {
     super(message);
     this.status = status;
+    this.code = envelope.code;
     this.requestId = requestId;
     this.retryAfter = retryAfter;
     this.fields = envelope.fields ?? [];

@@ -146,7 +146,7 @@ test("only an empty image without work under way is filled", () => {
 test("the state of a node is described in words", () => {
   assert.equal(words(of("image", "i")), "Image Text, empty");
   assert.equal(words(of("video", "v")), "Video Text, empty");
-  assert.equal(words({ ...of("image", "i"), ...job("finalizing") }), "Image Text, finishing");
+  assert.equal(words({ ...of("image", "i"), ...job("finalizing") }), "Image Text, being stored");
   assert.equal(words({ ...of("video", "v"), ...job("failed") }), "Video Text, failed");
   assert.equal(words({ ...of("image", "i"), asset: "asset:a", ...job("succeeded") }), "Image Text");
   const video: unknown = { console: { video: { job: "job:0198c5b0-3c1d-7a42-b0fe-91c2d3e4f506", by: "u" } } };

@@ -13,6 +13,8 @@ import {
   choices,
   connectionOf,
   type Copied,
+  type Drag,
+  dragOf,
   duplicated,
   filled,
   freeSpot,
@@ -87,8 +89,7 @@ export interface Ui {
   isPanning: boolean;
   menu: Menu | undefined;
   dialog: "palette" | "keys" | undefined;
-  /** Nodes that are being moved, and how far. */
-  drag: { ids: ReadonlySet<string>; by: Point } | undefined;
+  drag: Drag | undefined;
   resize: { id: string; box: Box } | undefined;
   panel: "inspect" | "make" | "recipes" | "assets" | "runs" | "outline" | "findings" | undefined;
   /** What the panel Make begins with, in place of the selection. */
@@ -275,7 +276,7 @@ export class Board {
   create(kind: Kind, point?: Point, rest: Partial<Node> = {}): string {
     this.settle();
     const id = this.newId();
-    const at = point ?? freeSpot(this.graph, sizeOf(kind), this.surface?.middle() ?? { x: 0, y: 0 });
+    const at = point ?? freeSpot(this.graph, kind, sizeOf(kind), this.surface?.pointer() ?? this.surface?.middle() ?? { x: 0, y: 0 });
     const node = newNode(this.graph, kind, id, at, rest);
     this.engine.perform(`Add ${kind === "section" ? "a Section" : node.title.toLowerCase()}`, [{ do: "create", node }]);
     this.select([id]);
@@ -298,7 +299,7 @@ export class Board {
     const slot = this.slotFor(point);
     const title = firstOf(asset.name, MOST_TITLE);
     const size = nodeSizeOf(asset, title);
-    const at = point ?? freeSpot(this.graph, size, this.surface?.middle() ?? { x: 0, y: 0 });
+    const at = point ?? freeSpot(this.graph, "image", size, this.surface?.middle() ?? { x: 0, y: 0 });
     const node = newNode(this.graph, "image", id, at, { title, asset: asset.handle, ...size });
     this.engine.perform(`Add ${title}`, slot ? filled(this.graph, slot, node, this.newId) : [{ do: "create", node }]);
     this.select([id]);
@@ -309,7 +310,7 @@ export class Board {
     this.settle();
     const id = this.newId();
     const nodes = this.selected.filter((node) => !isSection(node));
-    const at = freeSpot(this.graph, sizeOf("section"), this.surface?.middle() ?? { x: 0, y: 0 });
+    const at = freeSpot(this.graph, "section", sizeOf("section"), this.surface?.middle() ?? { x: 0, y: 0 });
     this.engine.perform(nodes.length > 0 ? `Put ${count(nodes.length, "node")} into a Section` : "Add a Section", sectioned(this.graph, nodes.map((node) => node.id), id, at));
     this.select([id]);
     this.edit(id, "title");
@@ -367,8 +368,8 @@ export class Board {
     if (step !== undefined) this.notify(text, { label: "Undo", run: () => this.undo(step) });
   }
 
-  move(ids: Iterable<string>, by: Point): void {
-    const changes = moved(this.graph, ids, by);
+  move(ids: Iterable<string>, by: Point, from?: Drag["from"]): void {
+    const changes = moved(this.graph, ids, by, from);
     this.engine.perform(`Move ${count(changes.length, "node")}`, changes);
   }
 
@@ -386,7 +387,8 @@ export class Board {
       return;
     }
     clearTimeout(this.#nudge);
-    this.set({ drag: { ids: drag?.ids ?? selection, by: { x: (drag?.by.x ?? 0) + by.x, y: (drag?.by.y ?? 0) + by.y } } });
+    const { from, by: before } = drag ?? dragOf(this.graph, selection);
+    this.set({ drag: { from, by: { x: before.x + by.x, y: before.y + by.y } } });
     this.#nudge = setTimeout(() => this.settle(), NUDGE_REST);
   }
 
@@ -398,11 +400,19 @@ export class Board {
     this.drop();
   }
 
+  /** Makes the move or the resize that is under way: the page may be about to end. */
+  endGesture(): void {
+    const { resize } = this.#ui;
+    this.settle();
+    this.drop();
+    if (resize) this.resize(resize.id, resize.box);
+  }
+
   /** Ends a drag where it is. */
   drop(): void {
     const { drag } = this.#ui;
     if (!drag) return;
-    if (drag.by.x !== 0 || drag.by.y !== 0) this.move(drag.ids, drag.by);
+    if (drag.by.x !== 0 || drag.by.y !== 0) this.move(drag.from.keys(), drag.by, drag.from);
     this.set({ drag: undefined });
   }
 

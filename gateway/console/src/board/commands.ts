@@ -19,7 +19,7 @@ export interface Command {
 
 const hasSelection = ({ selected }: Board): boolean => selected.length > 0;
 const hasOne = ({ selected }: Board): boolean => selected.length === 1;
-const create = (kind: Kind) => (board: Board) => void board.create(kind, board.surface?.pointer());
+const create = (kind: Kind) => (board: Board) => void board.create(kind);
 
 export const CHOOSE_FILES = "canvas-choose-files";
 

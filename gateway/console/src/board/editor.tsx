@@ -86,9 +86,10 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
   useTitle(title ?? "");
   useCurrentBalance(graph);
   useEndings(board, graph);
+  useRights(board, canChange, state);
   useWorkOf(graph);
   useEffect(() => engine.subscribe(() => board.prune()), [engine, board]);
-  useBeforeEnd(() => board.settle());
+  useBeforeEnd(() => board.endGesture());
 
   useEffect(() => {
     if (live.revision !== undefined) engine.follow(live.revision);
@@ -265,12 +266,12 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
             {graph && <Toolbar board={board} ui={ui} onFiles={addFiles} />}
             <ZoomControls board={board} />
             <PanelToggles board={board} panel={ui.panel} scopes={session.scopes} findings={review?.validation.findings.filter(({ severity }) => severity !== "info").length} />
-            <Stopped board={board} canvas={handle} snapshot={snapshot} again={reload} />
-            <div className={styles.cards} role="status" aria-atomic="false">
-              <Conflicts board={board} conflicts={snapshot.conflicts} />
-              <UploadList uploads={uploads} list={list} dismissed={() => board.surface?.focus()} />
-            </div>
             <div className={styles.foot}>
+              <Stopped board={board} canvas={handle} snapshot={snapshot} again={reload} />
+              <div className={styles.cards} role="status" aria-atomic="false">
+                <Conflicts board={board} conflicts={snapshot.conflicts} />
+                <UploadList uploads={uploads} list={list} dismissed={() => board.surface?.focus()} />
+              </div>
               <Notices board={board} />
               <ActivityLine board={board} news={snapshot.news} own={session.label} />
             </div>
@@ -335,6 +336,15 @@ function useCurrentBalance(graph: Graph | undefined): void {
     counted.current = active;
     void queries.invalidateQueries({ queryKey: ["balance"] });
   }, [queries, active]);
+}
+
+/** Says that the person may change the canvas no more, or may now. A change that was refused has its own banner. */
+function useRights(board: Board, canChange: boolean, state: State): void {
+  const before = useRef(canChange);
+  useEffect(() => {
+    if (before.current !== canChange && state !== "read-only") board.notify(canChange ? "You can change this canvas now." : "You can only read this canvas now.");
+    before.current = canChange;
+  }, [board, canChange, state]);
 }
 
 /** Says which work on the canvas has ended. */
@@ -436,8 +446,8 @@ function Title({ board, title, meta, revision }: { board: Board; title: string |
         ) : !board.canChange ? (
           <bdi>{title === undefined ? "Opening…" : title || "Untitled"}</bdi>
         ) : (
-          <button ref={button} type="button" title="Rename the canvas" disabled={title === undefined} onClick={() => setIsEditing(true)}>
-            <bdi>{title === undefined ? "Opening…" : title || "Untitled"}</bdi>
+          <button ref={button} type="button" dir="auto" title="Rename the canvas" disabled={title === undefined} onClick={() => setIsEditing(true)}>
+            {title === undefined ? "Opening…" : title || "Untitled"}
           </button>
         )}
       </h1>

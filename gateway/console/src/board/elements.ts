@@ -38,7 +38,7 @@ export class Elements {
     };
     add(ui.editing?.id);
     add(focused);
-    for (const id of ui.drag?.ids ?? []) if (shown.size < MOST_RENDERED) add(id);
+    for (const id of ui.drag?.from.keys() ?? []) if (shown.size < MOST_RENDERED) add(id);
     for (const { id } of inView) {
       for (const { from, to } of linksAt(graph, id)) if (shown.size < 2 * MOST_RENDERED) for (const end of [from, to]) add(end.id);
     }
@@ -67,11 +67,12 @@ export class Elements {
     const isSelected = ui.selection.has(node.id);
     const isResizable = this.#canChange && isSelected && ui.selection.size === 1 && ui.tool === "select";
     const editing = ui.editing?.id === node.id ? ui.editing.field : undefined;
-    const by = ui.drag?.ids.has(node.id) ? ui.drag.by : undefined;
+    const start = ui.drag?.from.get(node.id);
+    const by = start && ui.drag?.by;
     const resized = ui.resize?.id === node.id ? ui.resize.box : undefined;
     const isOneOfSeveral = isSelected && (ui.isCollecting || ui.selection.size > 1);
     const label = `${described(graph, node)}${isOneOfSeveral ? ", selected" : ""}`;
-    const key = [node, isSelected, isResizable, editing, by?.x, by?.y, resized, label];
+    const key = [node, isSelected, isResizable, editing, start, by?.x, by?.y, resized, label];
     const known = this.#nodes.get(node.id);
     if (known && known.key.every((part, at) => part === key[at])) return known;
     const { x, y, width, height } = resized ?? boxOf(node);
@@ -82,7 +83,7 @@ export class Elements {
       element: {
         id: node.id,
         type: typeOf(node),
-        position: { x: x + (by?.x ?? 0), y: y + (by?.y ?? 0) },
+        position: start && by ? { x: start.x + by.x, y: start.y + by.y } : { x, y },
         width,
         height,
         measured: { width, height },

@@ -56,15 +56,16 @@ export function Stays({ what, end }: { what: string; end: () => void }) {
   );
 }
 
-/** One of the values that a model offers, or its default. */
+/** One of the values that a model offers, or its default. Numbers are in their order. */
 export function Choice({ label, value, options, set }: { label: string; value: string; options: string[]; set: (value: string) => void }) {
   if (options.length === 0) return null;
+  const sorted = options.every((option) => Number.isFinite(Number(option))) ? options.toSorted((a, b) => Number(a) - Number(b)) : options;
   return (
     <label className={styles.field}>
       <span>{label}</span>
       <select value={options.includes(value) ? value : ""} onChange={({ target }) => set(target.value)}>
         <option value="">the model's default</option>
-        {options.map((option) => (
+        {sorted.map((option) => (
           <option key={option}>{option}</option>
         ))}
       </select>

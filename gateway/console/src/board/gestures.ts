@@ -48,15 +48,11 @@ export function newNode(graph: Graph, kind: Kind, id: string, point: Point, rest
   return { id, handle: `node:${id}`, type, title: TITLES[kind], ...rest, position, ...size, metadata };
 }
 
-/** A place for a new node of this size near `point` on which no node lies. */
-export function freeSpot(graph: Graph, { width, height }: Size, point: Point): Point {
-  const taken = [...graph.nodes.values()].filter((node) => !isSection(node)).map(boxOf);
-  for (let turn = 0; turn < 40; turn += 1) {
-    const spot = { x: point.x + turn * GAP, y: point.y + turn * GAP };
-    const box = { x: spot.x - width / 2, y: spot.y - height / 2, width, height };
-    if (!taken.some((other) => Math.abs(other.x - box.x) < 8 && Math.abs(other.y - box.y) < 8)) return spot;
-  }
-  return point;
+/** The middle of a new node at `point`, or right of it or below it: it covers nothing but Sections, and a Section covers nothing. */
+export function freeSpot(graph: Graph, kind: Kind, { width, height }: Size, point: Point): Point {
+  const taken = [...graph.nodes.values()].filter((node) => kind === "section" || !isSection(node)).map(boxOf);
+  const { value } = placesBeside({ x: point.x - width / 2, y: point.y - height / 2, width, height }, taken, 0).next();
+  return value ? middleOf({ ...value, width, height }) : point;
 }
 
 export const sizeOf = (kind: Kind): Size => SIZES[kind];
@@ -77,12 +73,25 @@ export function carried(graph: Graph, ids: Iterable<string>): Set<string> {
   return moved;
 }
 
-/** Moves nodes. A node that is dropped in a Section joins it, and one that is dropped outside leaves its own. */
-export function moved(graph: Graph, ids: Iterable<string>, by: Point): Change[] {
+/** Where the nodes that are being moved were when that began, and how far they are from there. What others do to them moves none of them. */
+export interface Drag {
+  from: ReadonlyMap<string, Point>;
+  by: Point;
+}
+
+/** The beginning of a move of these nodes. */
+export const dragOf = (graph: Graph, ids: Iterable<string>): Drag => ({
+  from: new Map([...carried(graph, ids)].map((id) => [id, (graph.nodes.get(id) as Node).position])),
+  by: { x: 0, y: 0 },
+});
+
+/** Moves nodes, from where they are or from there. A node that is dropped in a Section joins it, and one that is dropped outside leaves its own. */
+export function moved(graph: Graph, ids: Iterable<string>, by: Point, from?: Drag["from"]): Change[] {
   const all = carried(graph, ids);
   return [...all].flatMap((id) => {
     const node = graph.nodes.get(id) as Node;
-    const position = whole({ x: node.position.x + by.x, y: node.position.y + by.y });
+    const start = from?.get(id) ?? node.position;
+    const position = whole({ x: start.x + by.x, y: start.y + by.y });
     const home = node.metadata.sectionId;
     if (isSection(node) || (home !== undefined && all.has(home))) return update("node", node, { position });
     const next = sectionAround(graph, { ...boxOf(node), ...position });
@@ -152,11 +161,16 @@ const linksAmong = (copies: Map<string, string>, connections: Iterable<Connectio
 /** Places to the right of a node or below it where it covers no other node, or no other Section if it is one, the nearest first. */
 export function* freePlaces(graph: Graph, node: Node): Generator<Point> {
   const others = [...graph.nodes.values()].filter((other) => other.id !== node.id && isSection(other) === isSection(node)).map(boxOf);
-  for (let ring = 1; ring < 400; ring += 1) {
+  yield* placesBeside(boxOf(node), others);
+}
+
+/** Places of a box to the right of where it is or below it, with room between it and the others, the nearest first. */
+function* placesBeside(start: Box, others: Box[], first = 1): Generator<Point> {
+  for (let ring = first; ring < 400; ring += 1) {
     for (let part = 0; part <= ring; part += 1) {
       for (const [right, down] of [[ring, part], [part, ring]] as const) {
-        const { x, y } = whole({ x: node.position.x + right * GAP, y: node.position.y + down * GAP });
-        const box = { x: x - GAP / 2, y: y - GAP / 2, width: node.width + GAP, height: node.height + GAP };
+        const { x, y } = whole({ x: start.x + right * GAP, y: start.y + down * GAP });
+        const box = { x: x - GAP / 2, y: y - GAP / 2, width: start.width + GAP, height: start.height + GAP };
         if (!others.some((other) => touches(other, box))) yield { x, y };
       }
     }
@@ -260,7 +274,7 @@ export const kindOf = (node: Node): string => (isSection(node) ? "Section" : nod
 
 /** Maximum number of ended nodes that get a sentence each. Of more, only their number is said. */
 const SENTENCES_MAX = 3;
-const ENDS: Record<string, string> = { succeeded: "ready", failed: "failed", canceled: "canceled", expired: "expired" };
+const ENDS: Record<string, string> = { succeeded: "ready", failed: "failed", canceled: "canceled", expired: "no longer kept" };
 
 /** How work at a node ended, as a sentence. */
 export const endOf = (node: Node, status: string): string => `${nameOf(node)}: ${ENDS[status] ?? status}.`;

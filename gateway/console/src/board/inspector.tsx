@@ -16,6 +16,7 @@ import type { Node } from "../sync/graph.ts";
 import { useDraft } from "../ui/hooks.ts";
 import { Button, Failure, messageOf, Waiting } from "../ui/parts.tsx";
 import { QueueHint } from "../ui/queues.tsx";
+import { DRAFT } from "../words.ts";
 import { isActive, isOver, nameOf, stateOf, statusOf, videoUrl } from "../work.ts";
 import { attemptAt } from "./attempts.ts";
 import type { Board } from "./board.ts";
@@ -358,7 +359,7 @@ function Video({ board, canvas, node, video }: { board: Board; canvas: string; n
       )}
       <p className={styles.hint}>
         {priceOf(job.creditCost)}
-        {job.standIn && " · a stand-in of the embedded runtime for the result of a model"}
+        {job.standIn && ` · ${DRAFT.sentence}`}
       </p>
       <p className={styles.links}>
         {found.state === "ready" && (
@@ -439,13 +440,16 @@ function Actions({ medium, board, canvas, sources, attempt }: ActionsProps & { m
 
 function ActionForm({ board, canvas, action, sources: nodes, attempt }: ActionsProps & { action: Action }) {
   const [entries, setEntries] = useState<Entries>(attempt?.slug === action.slug ? attempt.entries : {});
+  const [chosen, setChosen] = useState("");
   const [second, setSecond] = useState("");
   const [error, setError] = useState<unknown>();
   const [isStarting, setIsStarting] = useState(false);
-  const [first] = nodes;
   const needsSecond = action.inputs.length > 1;
+  // Of more images than the Action takes, a person chooses: it never runs on one of them in silence.
+  const areMany = nodes.length > action.inputs.length;
+  const first = areMany ? nodes.find(({ id }) => id === chosen) : nodes[0];
   const others = needsSecond ? [...board.graph.nodes.values()].filter(({ id, asset, type }) => asset !== undefined && type !== "video" && id !== first?.id) : [];
-  const other = others.find(({ id }) => id === second) ?? nodes[1] ?? others[0];
+  const other = others.find(({ id }) => id === second) ?? (areMany ? undefined : (nodes[1] ?? others[0]));
   const problems = error instanceof Problem ? problemsOf(error.fields) : {};
 
   async function start(event: FormEvent) {
@@ -465,19 +469,9 @@ function ActionForm({ board, canvas, action, sources: nodes, attempt }: ActionsP
   return (
     <form className={styles.form} onSubmit={(event) => void start(event)}>
       <p className={styles.hint}>{action.summary}</p>
+      {areMany && <InputField label={action.inputs[0]?.title ?? "Image"} choices={nodes} hint={`Choose one of the ${nodes.length} selected…`} value={first?.id ?? ""} set={setChosen} />}
       {first?.asset !== undefined && action.medium === "image" && <ActionPreview action={action} entries={entries} asset={first.asset} />}
-      {needsSecond && (
-        <label className={styles.field}>
-          <span>{action.inputs[1]?.title}</span>
-          <select required value={other?.id ?? ""} onChange={({ target }) => setSecond(target.value)}>
-            {others.map(({ id, title }) => (
-              <option key={id} value={id}>
-                {title || "Image"}
-              </option>
-            ))}
-          </select>
-        </label>
-      )}
+      {needsSecond && <InputField label={action.inputs[1]?.title ?? "Image"} choices={others} hint={areMany ? "Choose one…" : undefined} value={other?.id ?? ""} set={setSecond} />}
       {action.parameters.map((parameter) => (
         <ParameterField
           key={parameter.id}
@@ -494,10 +488,27 @@ function ActionForm({ board, canvas, action, sources: nodes, attempt }: ActionsP
       )}
       <Unanswered />
       <QueueHint queues={["image"]} />
-      <Button look="primary" type="submit" isBusy={isStarting} disabled={needsSecond && !other}>
+      <Button look="primary" type="submit" isBusy={isStarting} disabled={needsSecond && others.length === 0}>
         {isStarting ? "Starting…" : attempt ? "Run again" : "Run into a new node"}
       </Button>
     </form>
+  );
+}
+
+/** One of the images of the canvas. `hint`: what is said while none is chosen. */
+function InputField({ label, choices, hint, value, set }: { label: string; choices: Node[]; hint: string | undefined; value: string; set: (id: string) => void }) {
+  return (
+    <label className={styles.field}>
+      <span>{label}</span>
+      <select required value={value} onChange={({ target }) => set(target.value)}>
+        {hint !== undefined && <option value="">{hint}</option>}
+        {choices.map(({ id, title }) => (
+          <option key={id} value={id}>
+            {title || "Image"}
+          </option>
+        ))}
+      </select>
+    </label>
   );
 }
 

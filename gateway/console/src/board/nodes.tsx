@@ -187,8 +187,8 @@ const NoteNode = memo(({ data: { node, editing, isResizable }, selected }: Props
     >
       {isResizable && <Resizer node={node} />}
       {hasTitle && (
-        <div className={styles.noteTitle}>
-          {editing === "title" ? <TextField id={node.id} field="title" value={node.title} label="Title" className={styles.field} /> : <span dir="auto">{node.title}</span>}
+        <div className={styles.noteTitle} dir="auto">
+          {editing === "title" ? <TextField id={node.id} field="title" value={node.title} label="Title" className={styles.field} /> : node.title}
         </div>
       )}
       {editing === "content" ? (
@@ -214,11 +214,11 @@ const SectionNode = memo(({ data: { node, editing, isResizable }, selected }: Pr
   return (
     <div className={styles.section} data-selected={selected || undefined} style={node.metadata.color ? { borderColor: node.metadata.color } : undefined}>
       {isResizable && <Resizer node={node} />}
-      <div className={styles.sectionHead} style={{ fontSize: size }} onDoubleClick={(event) => (event.stopPropagation(), board.edit(node.id, "title"))}>
+      <div className={styles.sectionHead} dir="auto" style={{ fontSize: size }} onDoubleClick={(event) => (event.stopPropagation(), board.edit(node.id, "title"))}>
         {editing === "title" ? (
           <TextField id={node.id} field="title" value={node.title} label="Title of the Section" className={styles.field} fontSize={size} />
         ) : (
-          <span dir="auto">{node.title || "Section"}</span>
+          node.title || "Section"
         )}
       </div>
       {node.metadata.content && (

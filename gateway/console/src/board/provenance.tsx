@@ -9,6 +9,7 @@ import { Button } from "../ui/parts.tsx";
 import type { Board } from "./board.ts";
 import { kindOf } from "./gestures.ts";
 import styles from "./inspector.module.css";
+import { DRAFT } from "../words.ts";
 import { draftOf, isFailed } from "./making.ts";
 import { videoJob } from "./videos.ts";
 
@@ -76,7 +77,7 @@ function Origin({ provenance }: { provenance: Provenance }) {
           {ago(createdAt)}
         </time>
       </p>
-      {standIn && <p className={styles.hint}>A stand-in of the embedded runtime for the result of a model.</p>}
+      {standIn && <p className={styles.hint}>{DRAFT.sentence}</p>}
       {what !== "" && <p className={styles.hint}>{what}</p>}
       {sourceUrl && (
         <p className={styles.hint} dir="auto">

@@ -12,7 +12,7 @@ import { Camera, LEAST_ZOOM, MOST_ZOOM } from "./camera.ts";
 import { DetailContext } from "./context.ts";
 import { type BoardEdge, edgeTypes } from "./edges.tsx";
 import { Elements, MOST_RENDERED } from "./elements.ts";
-import { carried, enclosed } from "./gestures.ts";
+import { dragOf, enclosed } from "./gestures.ts";
 import { Dots, Minimap, Overview } from "./layers.tsx";
 import { type BoardNode, nodeTypes } from "./nodes.tsx";
 import { SpatialIndex } from "./spatial.ts";
@@ -32,10 +32,15 @@ interface Props {
   canvas: string;
 }
 
+/** Whether the last thing that was pressed is the Tab key. */
+let isTabLast = false;
+addEventListener("keydown", ({ key }) => (isTabLast = key === "Tab"), true);
+addEventListener("pointerdown", () => (isTabLast = false), true);
+
 export function Surface(props: Props) {
   const [frame, setFrame] = useState<HTMLDivElement | null>(null);
   return (
-    <div ref={setFrame} className={styles.frame} data-tool={props.ui.isPanning ? "hand" : props.ui.tool} data-reading={!props.board.canChange || undefined}>
+    <div ref={setFrame} onFocus={({ currentTarget }) => (currentTarget.dataset["focus"] = isTabLast ? "tab" : "")} className={styles.frame} data-tool={props.ui.isPanning ? "hand" : props.ui.tool} data-reading={!props.board.canChange || undefined}>
       {frame && (
         <ReactFlowProvider>
           <Flow {...props} frame={frame} />
@@ -126,9 +131,9 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
         board.drop();
         return;
       }
-      const start = graph.nodes.get(one.id)?.position;
+      const start = drag.from.get(one.id);
       // Somebody deleted it in the meantime.
-      if (!start) continue;
+      if (!start || !graph.nodes.has(one.id)) continue;
       // All that is carried moves as the node under the pointer does.
       board.set({ drag: { ...drag, by: { x: one.position.x - start.x, y: one.position.y - start.y } } });
       return;
@@ -138,7 +143,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
   function beginDrag(id: string) {
     board.settle();
     if (!board.getUi().selection.has(id)) board.select([id]);
-    board.set({ drag: { ids: carried(board.graph, board.getUi().selection), by: { x: 0, y: 0 } } });
+    board.set({ drag: dragOf(board.graph, board.getUi().selection) });
   }
 
   const endConnection: OnConnectEnd = (event, { fromNode, fromHandle, toNode }) => {
@@ -249,7 +254,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
         panOnDrag={isHand ? [0, 1, 2] : [1, 2]}
         panOnScroll={!isHand}
         nodeDragThreshold={DRAG_START}
-        attributionPosition="bottom-center"
+        attributionPosition="bottom-right"
         onMove={(_, view) => camera.moved(view)}
         onMoveEnd={() => camera.keep()}
         onNodesChange={change}

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import fc from "fast-check";
 import { exchange, ModelClient, opened, settle } from "../sync/clients.ts";
 import { isSection, type Node } from "../sync/graph.ts";
 import { Board, type Surface } from "./board.ts";
 import { copiedData, copiedFrom } from "./clipboard.ts";
+import { dragOf } from "./gestures.ts";
 
 const HERE = "canvas:u:c";
 
@@ -50,7 +52,7 @@ test("Escape takes a drag and a resize back, and keeps the selection", async () 
   const { ana, ids, board } = await begin("One");
   const [id = ""] = ids;
   board.select(ids);
-  board.set({ drag: { ids: new Set(ids), by: { x: 50, y: 0 } } });
+  board.set({ drag: { ...dragOf(board.graph, ids), by: { x: 50, y: 0 } } });
   board.nudge({ x: 8, y: 0 });
   assert.equal(board.getUi().drag?.by.x, 50, "arrow keys move nothing that the pointer moves");
   board.escape();
@@ -63,6 +65,28 @@ test("Escape takes a drag and a resize back, and keeps the selection", async () 
   board.escape();
   assert.deepEqual(ana.value(id, "position"), { x: 8, y: 0 }, "what arrow keys moved stays");
   assert.equal(board.getUi().selection.size, 0);
+});
+
+test("what others do during a drag moves nothing that is dragged", async () => {
+  const place = fc.record({ x: fc.integer({ min: -500, max: 500 }), y: fc.integer({ min: -500, max: 500 }) });
+  const move = fc.record({ of: fc.nat({ max: 2 }), to: place });
+  await fc.assert(
+    fc.asyncProperty(fc.array(move, { maxLength: 6 }), place, async (others, by) => {
+      const { service, ana, ben, ids, real, board } = await begin("One", "Two", "Three");
+      const starts = ids.map((id) => ana.value(id, "position") as { x: number; y: number });
+      board.select(ids);
+      board.set({ drag: { ...dragOf(board.graph, ids), by } });
+      for (const { of, to } of others) {
+        ben.set(real(ids[of] ?? ""), { position: to });
+        await exchange(service, ben, ana);
+      }
+      assert.deepEqual([...(board.getUi().drag?.from.values() ?? [])], starts);
+      board.drop();
+      const isStill = by.x === 0 && by.y === 0;
+      if (!isStill) assert.deepEqual(ids.map((id) => ana.value(id, "position")), starts.map(({ x, y }) => ({ x: x + by.x, y: y + by.y })));
+    }),
+    { numRuns: 50 },
+  );
 });
 
 test("copies of nodes that exist are duplicates, also where the text has changed since", async () => {

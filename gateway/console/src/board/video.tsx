@@ -26,6 +26,8 @@ export type VideoState =
   /** Why there is no video for this person. */
   | { state: "hidden"; why: string };
 
+const isMissing = (error: unknown): boolean => error instanceof Problem && error.status === 404;
+
 export function useVideo(video: NodeVideo | undefined): VideoState | undefined {
   const session = useContext(SessionContext);
   const isAllowed = session?.session.scopes.includes("job:manage") ?? false;
@@ -34,12 +36,13 @@ export function useVideo(video: NodeVideo | undefined): VideoState | undefined {
     queryFn: ({ signal }) => work.video(video?.job ?? "", signal),
     enabled: video !== undefined && isAllowed,
     staleTime: Infinity,
-    refetchInterval: ({ state }) => (state.data && isOver(state.data.status) ? false : state.error ? 10_000 : PACE),
+    // A job that this person may not read, or that is kept no longer, stays so.
+    refetchInterval: ({ state }) => ((state.data && isOver(state.data.status)) || isMissing(state.error) ? false : state.error ? 10_000 : PACE),
   });
   if (!video) return undefined;
   if (!isAllowed) return { state: "hidden", why: "This session may not see videos" };
   if (data) return { state: data.status === "succeeded" ? "ready" : isOver(data.status) ? "ended" : "making", job: data };
-  if (error instanceof Problem && error.status === 404) {
+  if (isMissing(error)) {
     return { state: "hidden", why: video.by === session?.account.id ? "This video is not kept any more" : "Only who made this video can play it" };
   }
   return error ? { state: "hidden", why: messageOf(error) } : { state: "loading" };

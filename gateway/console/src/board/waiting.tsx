@@ -22,7 +22,7 @@ export function useWorkOf(graph: Graph | undefined): void {
   useWatch(queues);
 }
 
-/** "Queued", or that no worker is there for the work of a node that is not over. */
+/** "Waiting for its turn", or that no worker is there for the work of a node that is not over. */
 export function NodeStatus({ node, status }: { node: Node; status: string }) {
   const { status: queues, now } = useStatus(true, false);
   return (status === "canceling" ? undefined : waitingIn(queuesOf(workOf(node)), queues, now)) ?? statusOf(status);

@@ -1,6 +1,7 @@
 /** Parts that all screens share. */
 import type { ComponentProps, ReactNode } from "react";
 import { Problem } from "../errors.ts";
+import { errorWords } from "../words.ts";
 import styles from "./parts.module.css";
 
 const ICONS = {
@@ -122,8 +123,9 @@ export function Empty({ title, children, image }: { title: string; children?: Re
   );
 }
 
-/** A failed request: what the service said, its request id, and another attempt. */
+/** A failed request: what happened and what to do, another attempt, and for support what the service said and its request id. */
 export function Failure({ title, error, retry }: { title: string; error: unknown; retry?: () => unknown }) {
+  const words = error instanceof Problem ? errorWords(error.code) : undefined;
   return (
     <div className={styles.page} role="alert">
       <span className={styles.sign}>
@@ -131,10 +133,18 @@ export function Failure({ title, error, retry }: { title: string; error: unknown
       </span>
       <h2 className={styles.title}>{title}</h2>
       <p className={styles.text} dir="auto">
-        {messageOf(error)}
+        {words ?? messageOf(error)}
       </p>
       {retry && <Button onClick={() => void retry()}>Try again</Button>}
-      <RequestId error={error} />
+      {words === undefined ? (
+        <RequestId error={error} />
+      ) : (
+        <details className={styles.support}>
+          <summary>Details for support</summary>
+          <p dir="auto">{messageOf(error)}</p>
+          <RequestId error={error} />
+        </details>
+      )}
     </div>
   );
 }
