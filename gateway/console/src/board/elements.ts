@@ -6,7 +6,9 @@ import type { BoardEdge } from "./edges.tsx";
 import { described, stateId, useOf } from "./gestures.ts";
 import { linksAt } from "./links.ts";
 import { type BoardNode, typeOf } from "./nodes.tsx";
+import { captionOf } from "./shapes.ts";
 import { boxOf } from "./spatial.ts";
+import { variantOf } from "./variants.ts";
 
 /** With more nodes than this in view, they are drawn, not rendered. */
 export const MOST_RENDERED = 300;
@@ -71,11 +73,13 @@ export class Elements {
     const resized = ui.resize?.id === node.id ? ui.resize.box : undefined;
     const isOneOfSeveral = isSelected && (ui.isCollecting || ui.selection.size > 1);
     const label = `${described(graph, node)}${isOneOfSeveral ? ", selected" : ""}`;
-    const key = [node, isSelected, isResizable, editing, by?.x, by?.y, resized, label];
+    const number = variantOf(graph, node.id)?.number;
+    const key = [node, isSelected, isResizable, editing, by?.x, by?.y, resized, label, number];
     const known = this.#nodes.get(node.id);
     if (known && known.key.every((part, at) => part === key[at])) return known;
     const { x, y, width, height } = resized ?? boxOf(node);
     const isFrame = isSection(node);
+    const middle = (node.type === "image" || node.type === "video" ? height - captionOf({ width, height, title: node.title }) : height) / 2;
     const z = Math.min(Math.max(node.metadata.zIndex ?? 0, -900), 1e6);
     return {
       key,
@@ -90,11 +94,11 @@ export class Elements {
         zIndex: isFrame ? 0 : 1000 + z,
         ariaLabel: label,
         ...((node.type === "image" || node.type === "video") && node.asset === undefined && { domAttributes: { "aria-describedby": stateId(node.id) } }),
-        data: { node, editing, isResizable },
+        data: { node, editing, isResizable, number },
         // Known sizes and places: nothing is measured.
         handles: [
-          { type: "target", position: Position.Left, x: 0, y: height / 2, width: 1, height: 1 },
-          { type: "source", position: Position.Right, x: width, y: height / 2, width: 1, height: 1 },
+          { type: "target", position: Position.Left, x: 0, y: middle, width: 1, height: 1 },
+          { type: "source", position: Position.Right, x: width, y: middle, width: 1, height: 1 },
         ],
         // The inside of a Section is the plane: only its title takes the pointer.
         ...(isFrame && { style: { pointerEvents: "none" as const } }),

@@ -250,7 +250,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
         panOnScroll={!isHand}
         nodeDragThreshold={DRAG_START}
         attributionPosition="bottom-center"
-        onMove={(_, view) => camera.moved(view)}
+        onMove={(event, view) => camera.moved(view, Boolean(event))}
         onMoveEnd={() => camera.keep()}
         onNodesChange={change}
         onNodeClick={(event, { id }) => board.select([id], isAdding(event) ? "toggle" : "set")}

@@ -37,7 +37,7 @@ test("what is deleted, by whomever, is no longer selected", async () => {
   assert(!board.keepsSelection, "Tab selects again");
 
   let panned = 0;
-  board.attach({ reveal: () => {}, focus: () => {}, panBy: () => (panned += 1), pointer: () => undefined, middle: () => ({ x: 0, y: 0 }) } as unknown as Surface);
+  board.attach({ reveal: () => {}, focus: () => {}, panBy: () => (panned += 1), pointer: () => undefined, free: () => ({ x: -640, y: -400, width: 1280, height: 800 }), follow: () => true } as unknown as Surface);
   board.create("sticky");
   board.escape();
   board.undo();
