@@ -97,6 +97,8 @@ export interface Ui {
   /** Nodes that are being moved, and how far. */
   drag: { ids: ReadonlySet<string>; by: Point } | undefined;
   resize: { id: string; box: Box } | undefined;
+  /** Whether connections are left out. */
+  areLinesHidden: boolean;
   panel: "inspect" | "make" | "recipes" | "assets" | "runs" | "outline" | "findings" | undefined;
   /** What the panel Make begins with, in place of the selection. */
   draft: Draft | undefined;
@@ -108,12 +110,18 @@ export interface Ui {
   attempt: ActionAttempt | undefined;
 }
 
+/** The key of the storage under which this browser keeps that connections are hidden. */
+const HIDDEN_LINES = "canvas.lines-hidden";
+
 const NOTHING: ReadonlySet<string> = new Set();
 /** Where nodes are put that nobody sees. */
 const UNSEEN: Box = { x: -640, y: -400, width: 1280, height: 800 };
 const NO_GRAPH = graphOf({ title: "", nodes: [], connections: [] });
 /** How long after the last arrow key the move is made, in milliseconds. */
 const NUDGE_REST = 400;
+
+/** How long after the pointer has left a node that is still shown, in milliseconds. */
+const LEAVING = 250;
 
 /** The texts of a node that people write. */
 const WRITTEN = {
@@ -140,6 +148,7 @@ export class Board {
     dialog: undefined,
     drag: undefined,
     resize: undefined,
+    areLinesHidden: globalThis.localStorage?.getItem(HIDDEN_LINES) === "true",
     panel: undefined,
     draft: undefined,
     making: undefined,
@@ -151,6 +160,9 @@ export class Board {
   #said = new Notifier<[text: string]>();
   #scale = 1;
   #scaleListeners = new Set<() => void>();
+  #hovered: string | undefined;
+  #hoverListeners = new Set<() => void>();
+  #leaving: ReturnType<typeof setTimeout> | undefined;
   #nudge: ReturnType<typeof setTimeout> | undefined;
 
   constructor(engine: Engine, canChange = true) {
@@ -210,6 +222,25 @@ export class Board {
   scaled(scale: number): void {
     this.#scale = scale;
     for (const listener of this.#scaleListeners) listener();
+  }
+
+  /** The node under the pointer. It is no part of `getUi`: it changes with every movement, and few show it. */
+  readonly getHovered = (): string | undefined => this.#hovered;
+
+  readonly onHover = (listener: () => void): (() => void) => {
+    this.#hoverListeners.add(listener);
+    return () => void this.#hoverListeners.delete(listener);
+  };
+
+  /** The pointer is on this node, or on none: what is shown for a node stays until the pointer can have reached it. */
+  hover(id: string | undefined): void {
+    clearTimeout(this.#leaving);
+    const set = () => {
+      this.#hovered = id;
+      for (const listener of this.#hoverListeners) listener();
+    };
+    if (id === undefined) this.#leaving = setTimeout(set, LEAVING);
+    else if (id !== this.#hovered) set();
   }
 
   /** Draws the board on `surface` until the returned function is called. */
@@ -278,6 +309,15 @@ export class Board {
   selectVariants(id = this.selected[0]?.id): void {
     const variant = variantOf(this.graph, id);
     if (variant) this.select(variant.ids);
+  }
+
+  /** Leaves all connections out, or shows them again, also after a reload. */
+  toggleLines(): void {
+    const areLinesHidden = !this.#ui.areLinesHidden;
+    localStorage.setItem(HIDDEN_LINES, String(areLinesHidden));
+    this.set({ areLinesHidden });
+    const { size } = this.graph.connections;
+    if (size > 0) this.notify(areLinesHidden ? `${counted(size, "connection")} hidden. Shift C shows them again.` : `${counted(size, "connection")} shown.`);
   }
 
   selectAll(): void {

@@ -66,6 +66,7 @@ export const COMMANDS: readonly Command[] = [
   { id: "fit-selection", label: "Show the selection", group: "View", keys: ["2"], run: (board) => board.surface?.show(board.getUi().selection, Infinity), can: hasSelection },
   { id: "full-size", label: "Full size", group: "View", keys: ["1"], run: (board) => board.surface?.zoomTo(1) },
   { id: "pixels", label: "One pixel of the picture to one of the screen", group: "View", keys: ["3"], run: (board) => void showPixels(board), can: ({ selected }) => selected.length === 1 && selected[0]?.asset !== undefined },
+  { id: "lines", label: "Hide or show connections", group: "View", keys: ["Shift+C"], run: (board) => board.toggleLines() },
   { id: "hand", label: "Hand tool: drag the view", group: "View", keys: ["H"], run: (board) => board.set({ tool: board.getUi().tool === "hand" ? "select" : "hand" }) },
   { id: "inspect", label: "Properties and Actions", group: "View", keys: ["P"], run: (board) => board.togglePanel("inspect") },
   { id: "recipes", label: "Run or make a Recipe", group: "View", keys: ["W"], isChange: true, run: (board) => board.togglePanel("recipes") },
