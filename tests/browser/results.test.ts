@@ -117,6 +117,11 @@ scene("four variants are a row, are said once, and are selected together", async
   await page.locator(".react-flow__node", { hasText: "Steam over a cup · 3" }).hover();
   await page.getByRole("button", { name: "4 variants" }).click();
   await becomes(() => page.locator(".react-flow__node.selected").count(), 4);
+  const brief = titled(graph, "Brief")?.id;
+  await apply(canvas, images.map(({ id }) => ({ type: "connection.create", fromNodeId: brief, toNodeId: id, purpose: "flow" })), token);
+  await becomes(() => page.locator(".react-flow__edge").count(), 4);
+  await page.keyboard.press("Escape");
+  await becomes(() => page.locator(".react-flow__edge").count(), 1, "one line to all of them");
 }, 120);
 
 scene("a result to which the view would have to move far is offered in a notice", async ({ page, expect }) => {

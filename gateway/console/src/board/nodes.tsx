@@ -73,7 +73,7 @@ function Facts({ asset }: { asset: string }) {
 function Caption({ node, isEditing, number, isHovered }: { node: Node; isEditing: boolean; number: number | undefined; isHovered: boolean }) {
   const board = useBoard();
   return (
-    <div className={styles.caption}>
+    <div className={styles.caption} style={{ top: `calc(100% - ${captionOf(node)}px)` }}>
       {isEditing ? (
         <TextField id={node.id} field="title" value={node.title} label="Title" className={styles.field} />
       ) : (

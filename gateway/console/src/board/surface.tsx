@@ -104,8 +104,8 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
   const edges = useMemo(() => elements.edges(graph, nodes, { link: ui.link, selection: ui.selection, areLinesHidden: ui.areLinesHidden }), [elements, graph, nodes, ui.link, ui.selection, ui.areLinesHidden]);
   const isHand = ui.tool === "hand" || ui.isPanning;
   const { canChange } = board;
-  const { selection, drag } = ui;
-  const scene = useMemo(() => ({ graph, index, rendered, selection, drag }), [graph, index, rendered, selection, drag]);
+  const { selection, drag, areLinesHidden } = ui;
+  const scene = useMemo(() => ({ graph, index, rendered, selection, drag, areLinesHidden }), [graph, index, rendered, selection, drag, areLinesHidden]);
 
   // The node that has the keyboard stays when it leaves the view. When it goes, because it is deleted or far away, the board has the keyboard.
   const isFocusLost = focused !== undefined && !wanted.some(({ id }) => id === focused);
