@@ -120,12 +120,12 @@ export class Camera implements Surface {
     this.#board.scaled(this.#view.zoom);
     const observer = new ResizeObserver(() => {
       const selected = this.#boxOf(this.#board.getUi().selection);
-      const wasSeen = selected && encloses(this.free(), selected);
+      const seen = selected && encloses(this.free(), selected) ? selected : undefined;
       this.#screen = { width: this.#frame.clientWidth, height: this.#frame.clientHeight };
       this.#show(this.#view);
       // A panel that opens does not cover what it is about.
-      const view = wasSeen ? pannedTo(this.#view, this.#uncovered(), selected) : undefined;
-      if (view && !encloses(this.free(), selected)) this.#go(view);
+      const view = seen && pannedTo(this.#view, this.#uncovered(), seen);
+      if (seen && view && !encloses(this.free(), seen)) this.#go(view);
     });
     observer.observe(this.#frame);
     const stop = new AbortController();
