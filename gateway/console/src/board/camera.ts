@@ -39,6 +39,8 @@ export interface Window {
   detail: number;
 }
 
+const outline = (percent: number) => ({ outline: `calc(3px * var(--unscale)) solid color-mix(in srgb, var(--accent) ${percent}%, transparent)`, outlineOffset: "calc(3px * var(--unscale))" });
+
 /** The part of the plane in view and some of its surroundings, in coarse steps. */
 export function windowOf({ x, y, zoom }: Viewport, { width, height }: Size, ratio = 1): Window {
   const step = MARGIN / 2 ** Math.round(Math.log2(zoom));
@@ -216,8 +218,7 @@ export class Camera implements Surface {
     if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
     for (const id of ids) {
       const node = this.#frame.querySelector(`.react-flow__node[data-id="${CSS.escape(id)}"]`);
-      const outline = (alpha: string) => ({ outline: `calc(3px * var(--unscale, 1)) solid color-mix(in srgb, var(--accent) ${alpha}, transparent)`, outlineOffset: "calc(3px * var(--unscale, 1))" });
-      node?.animate([outline("0%"), outline("100%"), outline("0%")], FLASH);
+      node?.animate([outline(0), outline(100), outline(0)], FLASH);
     }
   }
 

@@ -9,9 +9,11 @@ const board = (...nodes: Node[]) => graphOf({ title: "", nodes, connections: [] 
 const job = (status: string, run = "run:1") => ({ metadata: { job: { run, status, operation: "generate" } } }) as Partial<Node>;
 const image = (title: string, rest: Partial<Node> = {}) => newNode(EMPTY, "image", title, { x: 0, y: 0 }, { title, ...rest });
 const said = (before: Node[], after: Node[]) => endings(board(...before), board(...after)).map(({ text }) => text);
+const one = (rest: Partial<Node>) => [image("Hero", rest)];
+const four = (...statuses: string[]) => statuses.map((status, index) => image(`n${index}`, job(status)));
+const other = (status: string) => image("other", job(status, "run:2"));
 
 test("the end of work is said once", () => {
-  const one = (rest: Partial<Node>) => [image("Hero", rest)];
   assert.deepEqual(said(one(job("running")), one(job("succeeded"))), ["“Hero” is ready."]);
   assert.deepEqual(said(one({}), one(job("failed"))), ["“Hero” failed."], "it began and ended between two graphs");
   assert.deepEqual(said(one(job("failed")), one(job("failed", "run:2"))), ["“Hero” failed."]);
@@ -22,7 +24,6 @@ test("the end of work is said once", () => {
 });
 
 test("a start is said once for all its nodes, when the last of them has ended", () => {
-  const four = (...statuses: string[]) => statuses.map((status, index) => image(`n${index}`, job(status)));
   const running = four("running", "running", "running", "running");
   const partly = four("succeeded", "running", "running", "succeeded");
   assert.deepEqual(said(running, partly), []);
@@ -31,6 +32,5 @@ test("a start is said once for all its nodes, when the last of them has ended", 
   assert.deepEqual(said(partly, four("succeeded", "failed", "failed", "succeeded")), ["2 of 4 images failed: “n1”."]);
   assert.deepEqual(said(partly, four("succeeded", "canceled", "canceled", "succeeded")), ["2 of 4 images are ready: “n0”."]);
   assert.deepEqual(said(running, four("canceled", "canceled", "canceled", "canceled")), ["4 images are canceled: “n0”."]);
-  const other = (status: string) => image("other", job(status, "run:2"));
   assert.deepEqual(said([...partly, other("running")], [...four("succeeded", "succeeded", "succeeded", "succeeded"), other("succeeded")]), ["4 images are ready: “n0”.", "“other” is ready."]);
 });

@@ -14,11 +14,14 @@ const made = (kind: "image" | "section", id: string, { x, y, width, height }: Bo
 const image = (id: string, x: number, y: number, width = 320, height = 348, home?: string) => made("image", id, { x, y, width, height }, home);
 
 const FREE: Box = { x: 0, y: 0, width: 1400, height: 900 };
+const where = (x: number, y: number) => ({ at: { x, y }, free: FREE });
+const cells = (count: number) => arranged(Array.from({ length: count }, () => ({ width: 100, height: 50 })));
+const area = ({ width, height }: Box) => width * height;
 const place = fc.integer({ min: -3000, max: 3000 });
 const side = fc.integer({ min: 24, max: 900 });
 const box = fc.record({ x: place, y: place, width: side, height: side });
 const size = fc.record({ width: side, height: side });
-const crowd = fc.array(fc.record({ box, isSection: fc.boolean().map((is) => is) }), { maxLength: 60 });
+const crowd = fc.array(fc.record({ box, isSection: fc.boolean() }), { maxLength: 60 });
 const grown = ({ x, y, width, height }: Box): Box => ({ x: x - GAP + 1, y: y - GAP + 1, width: width + 2 * GAP - 2, height: height + 2 * GAP - 2 });
 
 /** A board on which nodes lie as they fall, and members of Sections are so by their middle. */
@@ -29,7 +32,7 @@ const boards = crowd.map((all) => {
     const home = sections.find((section) => encloses(boxOf(section), box));
     return made("image", `n${index}`, box, home?.id);
   });
-  return [...sections, ...nodes];
+  return sections.concat(nodes);
 });
 
 test("new nodes cover nothing, cross no frame, and are where they were before on the same board, in 10 000 boards", () => {
@@ -77,7 +80,6 @@ test("a result joins the Section of its source, or is to the right of it", () =>
 });
 
 test("a free place that was asked for is taken, and otherwise the nearest", () => {
-  const where = (x: number, y: number) => ({ at: { x, y }, free: FREE });
   assert.deepEqual(placeFor(EMPTY, { width: 100, height: 100 }, where(300, 200)), { x: 250, y: 150 });
   assert.deepEqual(placeFor(board(image("a", 0, 0)), { width: 100, height: 100 }, where(320, 100)), { x: 344, y: 50 });
   const section = made("section", "s", { x: 0, y: 0, width: 900, height: 600 });
@@ -85,7 +87,6 @@ test("a free place that was asked for is taken, and otherwise the nearest", () =
 });
 
 test("up to four are a row, more are a grid", () => {
-  const cells = (count: number) => arranged(Array.from({ length: count }, () => ({ width: 100, height: 50 })));
   assert.deepEqual(new Set(cells(4).map(({ y }) => y)), new Set([0]));
   assert.deepEqual(cells(5).map(({ x, y }) => [x, y]), [[0, 0], [124, 0], [248, 0], [0, 74], [124, 74]]);
 });
@@ -108,7 +109,6 @@ test("the view stays, moves at its scale, or is zoomed out by at most half: then
       const next = viewFor(view, free, targets, sources);
       if (!next) return void ways.add("none");
       const seen = onPlane(free, next);
-      const area = (box: Box) => box.width * box.height;
       const shown = targets.reduce((sum, box) => sum + shareIn(box, seen) * area(box), 0);
       assert(shown >= 0.6 * targets.reduce((sum, box) => sum + area(box), 0) - 1e-6);
       assert(next.zoom <= view.zoom && next.zoom >= view.zoom / 2);

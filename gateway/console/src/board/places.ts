@@ -146,6 +146,8 @@ export const onPlane = ({ x, y, width, height }: Box, view: Viewport): Box => ({
   height: height / view.zoom,
 });
 
+const area = ({ width, height }: Size): number => width * height;
+
 /** How far a line is moved by the least, so that it is inside of another one that is at least as long. */
 const into = (from: number, length: number, start: number, room: number): number => (from < start ? start - from : from + length > start + room ? start + room - from - length : 0);
 
@@ -166,7 +168,6 @@ export function viewFor(view: Viewport, free: Box, targets: Box[], sources: Box[
   const all = around([...targets, ...sources]);
   if (!all) return view;
   const seen = onPlane(free, view);
-  const area = ({ width, height }: Size) => width * height;
   const shown = targets.reduce((sum, box) => sum + shareIn(box, seen) * area(box), 0);
   if (shown >= ENOUGH * targets.reduce((sum, box) => sum + area(box), 0)) return view;
   const panned = pannedTo(view, free, all);

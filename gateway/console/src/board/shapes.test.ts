@@ -7,6 +7,7 @@ import { pictureOf, ratioOf, resizedPicture, shapeOfAction, shapeOfImage, sizeOf
 
 const EMPTY = graphOf({ title: "", nodes: [], connections: [] });
 const image = (width: number, height: number, rest: Partial<Node> = {}): Node => newNode(EMPTY, "image", "i", { x: 0, y: 0 }, { position: { x: 0, y: 0 }, title: "Hero", width, height, ...rest });
+const source = (side: number) => image(side, side + 28);
 const photo = { width: 2400, height: 1600 };
 
 test("the shape of a result follows from the parameters of the Action", () => {
@@ -30,7 +31,6 @@ test("an image has the size that was chosen, or the shape of the picture that it
 });
 
 test("the longer side of a result is that of its source, within 240 and 640", () => {
-  const source = (side: number) => image(side, side + 28);
   assert.deepEqual(sizeOfResult({ width: 4, height: 5 }, source(400), "Hero"), { width: 320, height: 428 });
   assert.deepEqual(sizeOfResult({ width: 1, height: 1 }, source(100), "Hero"), { width: 240, height: 268 });
   assert.deepEqual(sizeOfResult({ width: 2, height: 1 }, source(2000), "Hero"), { width: 640, height: 348 });
