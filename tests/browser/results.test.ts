@@ -8,7 +8,7 @@ import { becomes, NOBODY, scene } from "./browser.ts";
 import { admin, apply, type Graph, makeBoard, type Node, png, read, send, stranger } from "./service.ts";
 
 const panel = (page: Page, name: string) => page.getByRole("complementary", { name });
-const isSection = ({ metadata }: Node) => (metadata as { section?: boolean }).section === true;
+const isSection = ({ metadata }: Node) => metadata.section === true;
 
 /** Pairs of nodes that are closer than 24 units to each other. */
 function near({ nodes }: Graph): string[] {
@@ -215,7 +215,7 @@ scene("titles, handles and small texts have one size at every scale", async ({ p
       const scale = new DOMMatrix(getComputedStyle(document.querySelector(".react-flow__viewport") as Element).transform).a;
       const found: [string, number][] = [];
       for (const element of document.querySelectorAll<HTMLElement>(".react-flow__node *")) {
-        const own = [...element.childNodes].filter((child) => child.nodeType === Node.TEXT_NODE && child.textContent?.trim());
+        const own = [...element.childNodes].filter((child) => child.nodeName === "#text" && child.textContent?.trim());
         const { width, height } = element.getBoundingClientRect();
         if (own.length > 0 && width > 4 && height > 4) found.push([element.textContent ?? "", Number.parseFloat(getComputedStyle(element).fontSize) * scale]);
       }
