@@ -113,7 +113,7 @@ scene("what happens on the canvas is told in regions that were there before", as
   await openBoard(page, url);
   const regions = await page.getByRole("status").count();
   await runAction(canvas, target);
-  await page.getByRole("status").getByText("“Result”: ready.").waitFor();
+  await page.getByRole("status").getByText("“Result” is ready.").waitFor();
   await isAccessible();
   await apply(canvas, [{ type: "node.move", nodeId: target, position: { x: 400, y: 300 } }], agent.token);
   await page.getByRole("status").getByText("browser test").waitFor();
@@ -168,7 +168,7 @@ scene("an image that failed says why, in its node and to a screen reader", async
   await failed.getByText("The provider refused the request.").waitFor();
   assert.equal(await description(failed), "The provider refused the request.");
   await node(page, "Video Later, empty").waitFor();
-  await page.getByRole("status").getByText("“Result”: failed.").waitFor();
+  await page.getByRole("status").getByText("“Result” failed.").waitFor();
   await isAccessible();
 
   // A run is told only to who started it.

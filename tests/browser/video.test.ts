@@ -107,7 +107,7 @@ scene("a video is made into the slot that is selected, by keyboard alone, and ca
   await page.getByRole("dialog", { name: "Cancel video?" }).getByRole("button", { name: "Cancel it" }).press("Enter");
   await inspect.getByText("Animatic: canceled").waitFor();
   await node(page, "Waves").getByText("Canceled").waitFor();
-  await page.getByRole("status").getByText("“Waves”: canceled.").waitFor();
+  await page.getByRole("status").getByText("“Waves” is canceled.").waitFor();
   const { nodes } = await read(canvas);
   assert.equal(nodes.length, 1);
 });

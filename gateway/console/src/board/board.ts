@@ -6,7 +6,8 @@ import { Notifier } from "../sync/notifier.ts";
 import { canvasOf } from "../address.ts";
 import { nodeSizeOf, type Placed } from "../assets.ts";
 import { count as counted, firstOf, number } from "../format.ts";
-import type { Box, Point } from "../view.ts";
+import type { Box, Point, Size } from "../view.ts";
+import type { Ending } from "./endings.ts";
 import {
   carried,
   type Choice,
@@ -17,7 +18,6 @@ import {
   dragOf,
   duplicated,
   filled,
-  freeSpot,
   isEmptySlot,
   type Kind,
   moved,
@@ -31,7 +31,9 @@ import {
 } from "./gestures.ts";
 import { MOST_TEXT, MOST_TITLE } from "./limits.ts";
 import type { ActionAttempt, Draft, Entered } from "./making.ts";
+import { placeFor, type Where } from "./places.ts";
 import { SpatialIndex } from "./spatial.ts";
+import { variantOf } from "./variants.ts";
 
 /** What a person can do about a notice. */
 export interface Remedy {
@@ -43,22 +45,31 @@ export interface Remedy {
 export interface Surface {
   /** The point of the plane under the pointer, if that is on the board. */
   pointer(): Point | undefined;
-  middle(): Point;
   /** The part of the plane in view. */
   readonly seen: Box;
+  /** The part of the plane in view that no tool covers. */
+  free(): Box;
   /** The point of the plane at a point of the window. */
   toPlane(point: Point): Point;
   /** The point of the window at a point of the plane. */
   toScreen(point: Point): Point;
-  /** Shows these nodes, or all. */
-  show(ids?: Iterable<string>): void;
+  /** Shows these nodes, or all, at most at this scale. */
+  show(ids?: Iterable<string>, most?: number): void;
   /** Shows this part of the plane. */
   showBox(box: Box): void;
+  /** Whether enough of these nodes is seen. */
+  sees(ids: string[]): boolean;
+  /** Makes the edges of nodes flash once. */
+  flash(ids: string[]): void;
+  /** Shows a node whose picture has so many pixels across at one of them to a pixel of the screen. */
+  showPixels(id: string, across: number): void;
   zoomBy(factor: number): void;
   zoomTo(scale: number): void;
   panBy(x: number, y: number): void;
   /** Moves the view so that this point of the plane is in its middle. */
   center(point: Point): void;
+  /** Moves the view as little as shows enough of new nodes, with what they come from. False if that is much, or a person is busy. */
+  follow(ids: string[], sources: string[]): boolean;
   /** Moves the view, unless what is written on this node can be read where it is. */
   reveal(id: string): void;
   /** Gives the keyboard to a node, or to the board. */
@@ -91,6 +102,8 @@ export interface Ui {
   dialog: "palette" | "keys" | undefined;
   drag: Drag | undefined;
   resize: { id: string; box: Box } | undefined;
+  /** Whether connections are left out. */
+  areLinesHidden: boolean;
   panel: "inspect" | "make" | "recipes" | "assets" | "runs" | "outline" | "findings" | undefined;
   /** What the panel Make begins with, in place of the selection. */
   draft: Draft | undefined;
@@ -102,10 +115,18 @@ export interface Ui {
   attempt: ActionAttempt | undefined;
 }
 
+/** The key of the storage under which this browser keeps that connections are hidden. */
+const HIDDEN_LINES = "canvas.lines-hidden";
+
 const NOTHING: ReadonlySet<string> = new Set();
+/** Where nodes are put that nobody sees. */
+const UNSEEN: Box = { x: -640, y: -400, width: 1280, height: 800 };
 const NO_GRAPH = graphOf({ title: "", nodes: [], connections: [] });
 /** How long after the last arrow key the move is made, in milliseconds. */
 const NUDGE_REST = 400;
+
+/** How long after the pointer has left a node that is still shown, in milliseconds. */
+const LEAVING = 250;
 
 /** The texts of a node that people write. */
 const WRITTEN = {
@@ -132,6 +153,7 @@ export class Board {
     dialog: undefined,
     drag: undefined,
     resize: undefined,
+    areLinesHidden: globalThis.localStorage?.getItem(HIDDEN_LINES) === "true",
     panel: undefined,
     draft: undefined,
     making: undefined,
@@ -140,8 +162,12 @@ export class Board {
   };
   #listeners = new Set<() => void>();
   #notices = new Notifier<[text: string, remedy: Remedy | undefined]>();
+  #said = new Notifier<[text: string]>();
   #scale = 1;
   #scaleListeners = new Set<() => void>();
+  #hovered: string | undefined;
+  #hoverListeners = new Set<() => void>();
+  #leaving: ReturnType<typeof setTimeout> | undefined;
   #nudge: ReturnType<typeof setTimeout> | undefined;
 
   constructor(engine: Engine, canChange = true) {
@@ -159,6 +185,17 @@ export class Board {
 
   notify(text: string, remedy?: Remedy): void {
     this.#notices.notify(text, remedy);
+  }
+
+  /** Calls the listener with each sentence that is read out and not shown: what it says is seen. */
+  readonly onSaid = this.#said.listen;
+
+  /** Says how work has ended: to be seen if its nodes are not, or if it failed. `reasonOf` reads why. */
+  announce({ nodes, failed, text }: Ending, reasonOf: (node: Node) => Promise<string | undefined>): void {
+    const ids = nodes.map(({ id }) => id);
+    if (failed) void reasonOf(failed).then((reason) => this.notify(reason === undefined ? text : `${text} ${reason}`, this.showing(ids)));
+    else if (this.surface?.sees(ids)) this.#said.notify(text);
+    else this.notify(text, this.showing(ids));
   }
 
   /** Says that a text which was pasted was too long. */
@@ -190,6 +227,25 @@ export class Board {
   scaled(scale: number): void {
     this.#scale = scale;
     for (const listener of this.#scaleListeners) listener();
+  }
+
+  /** The node under the pointer. It is no part of `getUi`: it changes with every movement, and few show it. */
+  readonly getHovered = (): string | undefined => this.#hovered;
+
+  readonly onHover = (listener: () => void): (() => void) => {
+    this.#hoverListeners.add(listener);
+    return () => void this.#hoverListeners.delete(listener);
+  };
+
+  /** The pointer is on this node, or on none: what is shown for a node stays until the pointer can have reached it. */
+  hover(id: string | undefined): void {
+    clearTimeout(this.#leaving);
+    const set = () => {
+      this.#hovered = id;
+      for (const listener of this.#hoverListeners) listener();
+    };
+    if (id === undefined) this.#leaving = setTimeout(set, LEAVING);
+    else if (id !== this.#hovered) set();
   }
 
   /** Draws the board on `surface` until the returned function is called. */
@@ -254,6 +310,21 @@ export class Board {
     return this.#ui.isCollecting || this.#ui.selection.size > 1;
   }
 
+  /** Selects all variants of the run that has made the selected node. */
+  selectVariants(id = this.selected[0]?.id): void {
+    const variant = variantOf(this.graph, id);
+    if (variant) this.select(variant.ids);
+  }
+
+  /** Leaves all connections out, or shows them again, also after a reload. */
+  toggleLines(): void {
+    const areLinesHidden = !this.#ui.areLinesHidden;
+    localStorage.setItem(HIDDEN_LINES, String(areLinesHidden));
+    this.set({ areLinesHidden });
+    const { size } = this.graph.connections;
+    if (size > 0) this.notify(areLinesHidden ? `${counted(size, "connection")} hidden. Shift C shows them again.` : `${counted(size, "connection")} shown.`);
+  }
+
   selectAll(): void {
     this.select(this.graph.nodes.keys());
   }
@@ -273,11 +344,36 @@ export class Board {
 
   // Changes
 
+  /** Where new nodes go: beside their sources or at a point, in the part of the plane that a person sees. */
+  where(at?: Point, sources: Node[] = []): Where {
+    return { sources, at, free: this.surface?.free() ?? UNSEEN };
+  }
+
+  /** A free position for a new node, whose middle would be at the point. */
+  #spot(size: Size, at?: Point): Point {
+    return placeFor(this.graph, size, this.where(at));
+  }
+
+  /** Moves the view to new nodes if they are not seen, or says that they are elsewhere. */
+  bring(ids: string[], sources: string[] = []): void {
+    if (!this.surface || this.surface.follow(ids, sources)) return;
+    this.notify(`${counted(ids.length, "new node")} ${ids.length === 1 ? "is" : "are"} outside of the view.`, this.showing(ids));
+  }
+
+  /** Selects nodes and moves the view to them. */
+  showing = (ids: string[]): Remedy => ({
+    label: "Show",
+    run: () => {
+      const present = ids.filter((id) => this.graph.nodes.has(id));
+      this.select(present);
+      if (present.length > 0) this.surface?.show(present);
+    },
+  });
+
   create(kind: Kind, point?: Point, rest: Partial<Node> = {}): string {
     this.settle();
     const id = this.newId();
-    const at = point ?? freeSpot(this.graph, kind, sizeOf(kind), this.surface?.pointer() ?? this.surface?.middle() ?? { x: 0, y: 0 });
-    const node = newNode(this.graph, kind, id, at, rest);
+    const node = newNode(this.graph, kind, id, { x: 0, y: 0 }, { position: this.#spot(sizeOf(kind), point), ...rest });
     this.engine.perform(`Add ${kind === "section" ? "a Section" : node.title.toLowerCase()}`, [{ do: "create", node }]);
     this.select([id]);
     if (kind === "text" || kind === "sticky") this.edit(id, "content");
@@ -299,10 +395,10 @@ export class Board {
     const slot = this.slotFor(point);
     const title = firstOf(asset.name, MOST_TITLE);
     const size = nodeSizeOf(asset, title);
-    const at = point ?? freeSpot(this.graph, "image", size, this.surface?.middle() ?? { x: 0, y: 0 });
-    const node = newNode(this.graph, "image", id, at, { title, asset: asset.handle, ...size });
+    const node = newNode(this.graph, "image", id, { x: 0, y: 0 }, { title, asset: asset.handle, position: this.#spot(size, point), ...size });
     this.engine.perform(`Add ${title}`, slot ? filled(this.graph, slot, node, this.newId) : [{ do: "create", node }]);
     this.select([id]);
+    this.bring([id]);
   }
 
   /** A Section around the selection, or an empty one. */
@@ -310,18 +406,21 @@ export class Board {
     this.settle();
     const id = this.newId();
     const nodes = this.selected.filter((node) => !isSection(node));
-    const at = freeSpot(this.graph, "section", sizeOf("section"), this.surface?.middle() ?? { x: 0, y: 0 });
-    this.engine.perform(nodes.length > 0 ? `Put ${count(nodes.length, "node")} into a Section` : "Add a Section", sectioned(this.graph, nodes.map((node) => node.id), id, at));
+    this.engine.perform(
+      nodes.length > 0 ? `Put ${count(nodes.length, "node")} into a Section` : "Add a Section",
+      sectioned(this.graph, nodes.map((node) => node.id), id, nodes.length > 0 ? { x: 0, y: 0 } : this.#spot(sizeOf("section"))),
+    );
     this.select([id]);
     this.edit(id, "title");
   }
 
   duplicate(ids: Iterable<string> = this.#ui.selection, point?: Point): void {
     this.settle();
-    const { changes, copies } = duplicated(this.graph, ids, this.newId, point);
+    const { changes, copies } = duplicated(this.graph, ids, this.newId, this.where(point));
     if (copies.size === 0) return;
     this.engine.perform(`Duplicate ${count(copies.size, "node")}`, changes);
     this.select(copies.values());
+    this.bring([...copies.values()]);
   }
 
   /** Pastes copied nodes on this canvas of the `account`. Those that are deleted, or of another canvas, are made again. */
@@ -337,9 +436,10 @@ export class Board {
     const lost = copied.nodes.length - nodes.length;
     if (lost > 0) this.notify(`${counted(lost, "image")} left out: images of another canvas can be pasted if both canvases are yours.`);
     if (nodes.length === 0) return;
-    const { changes, copies } = pasted(this.graph, { ...copied, nodes }, this.newId, point ?? this.surface?.middle() ?? { x: 0, y: 0 });
+    const { changes, copies } = pasted(this.graph, { ...copied, nodes }, this.newId, this.where(point));
     this.engine.perform(`Paste ${count(nodes.length, "node")}`, changes);
     this.select(copies.values());
+    this.bring([...copies.values()]);
   }
 
   /** Deletes what is copied with the selection: Sections with their members. */
@@ -508,7 +608,7 @@ export class Board {
   /** Makes a node where a connection was dropped, and connects it. */
   createConnected(menu: Menu & { kind: "create" }, kind: Kind): void {
     const id = this.newId();
-    const node = newNode(this.graph, kind, id, menu.point);
+    const node = newNode(this.graph, kind, id, { x: 0, y: 0 }, { position: this.#spot(sizeOf(kind), menu.point) });
     const [from, to] = menu.isReverse ? [id, menu.from] : [menu.from, id];
     this.engine.perform(`Add ${node.title.toLowerCase()}`, [
       { do: "create", node },

@@ -1,8 +1,13 @@
 /** Everything that can be done from the keyboard, the toolbar and the palette, in one list. */
+import { api } from "../api.ts";
 import { isSection } from "../sync/graph.ts";
 import { combinationOf, type Press } from "../ui/keys.ts";
 import type { Board } from "./board.ts";
 import type { Kind } from "./gestures.ts";
+import { variantOf } from "./variants.ts";
+
+/** How long a command waits for what it has to read, in milliseconds. */
+const PATIENCE = 5000;
 
 export interface Command {
   id: string;
@@ -44,6 +49,7 @@ export const COMMANDS: readonly Command[] = [
   { id: "select-all", label: "Select everything", group: "Select", keys: ["Mod+A"], run: (board) => board.selectAll() },
   { id: "toggle", label: "Add the focused node to the selection, or take it away", group: "Select", keys: ["Mod+ "], run: (board) => board.toggleFocused(), can: ({ surface }) => surface?.focused() !== undefined },
   { id: "select-members", label: "Select the members of the Section", group: "Select", keys: ["M"], run: selectMembers, can: ({ selected }) => selected.some(isSection) },
+  { id: "select-variants", label: "Select all variants of the run", group: "Select", keys: ["Shift+M"], run: (board) => board.selectVariants(), can: ({ graph, selected }) => variantOf(graph, selected[0]?.id) !== undefined },
   { id: "escape", label: "End what is under way", group: "Select", keys: ["Escape"], run: (board) => board.escape() },
   { id: "left", label: "Move the selection, or the view, to the left", group: "Select", keys: ["ArrowLeft"], run: (board) => board.nudge({ x: -8, y: 0 }) },
   { id: "right", label: "… to the right", group: "Select", keys: ["ArrowRight"], run: (board) => board.nudge({ x: 8, y: 0 }) },
@@ -57,8 +63,10 @@ export const COMMANDS: readonly Command[] = [
   { id: "zoom-in", label: "Zoom in", group: "View", keys: ["+", "="], run: (board) => board.surface?.zoomBy(1.25) },
   { id: "zoom-out", label: "Zoom out", group: "View", keys: ["-"], run: (board) => board.surface?.zoomBy(0.8) },
   { id: "fit", label: "Show everything", group: "View", keys: ["0"], run: (board) => board.surface?.show() },
-  { id: "fit-selection", label: "Show the selection", group: "View", keys: ["2"], run: (board) => board.surface?.show(board.getUi().selection), can: hasSelection },
+  { id: "fit-selection", label: "Show the selection", group: "View", keys: ["2"], run: (board) => board.surface?.show(board.getUi().selection, Infinity), can: hasSelection },
   { id: "full-size", label: "Full size", group: "View", keys: ["1"], run: (board) => board.surface?.zoomTo(1) },
+  { id: "pixels", label: "One pixel of the picture to one of the screen", group: "View", keys: ["3"], run: (board) => void showPixels(board), can: ({ selected }) => selected.length === 1 && selected[0]?.asset !== undefined },
+  { id: "lines", label: "Hide or show connections", group: "View", keys: ["Shift+C"], run: (board) => board.toggleLines() },
   { id: "hand", label: "Hand tool: drag the view", group: "View", keys: ["H"], run: (board) => board.set({ tool: board.getUi().tool === "hand" ? "select" : "hand" }) },
   { id: "inspect", label: "Properties and Actions", group: "View", keys: ["P"], run: (board) => board.togglePanel("inspect") },
   { id: "recipes", label: "Run or make a Recipe", group: "View", keys: ["W"], isChange: true, run: (board) => board.togglePanel("recipes") },
@@ -94,6 +102,14 @@ function connectSelected(board: Board): void {
   if (!from || !to) return;
   const x = innerWidth / 2;
   board.offer(from.id, to.id, { x, y: innerHeight / 3 });
+}
+
+async function showPixels(board: Board): Promise<void> {
+  const [node] = board.selected;
+  if (node?.asset === undefined) return;
+  const asset = await api.asset(node.asset, AbortSignal.timeout(PATIENCE)).catch(() => undefined);
+  if (asset) board.surface?.showPixels(node.id, asset.width);
+  else board.notify("The size of the image cannot be read now.");
 }
 
 function selectMembers(board: Board): void {

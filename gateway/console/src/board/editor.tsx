@@ -27,9 +27,10 @@ import { Cursors } from "./cursors.tsx";
 import { BoardContext } from "./context.ts";
 import { BoardMenu, KeyList, Palette } from "./dialogs.tsx";
 import styles from "./editor.module.css";
+import { endedNodes, endings } from "./endings.ts";
 import { useEngine } from "./engines.ts";
+import { reasonOf } from "./failure.ts";
 import { nodesOf } from "./videos.ts";
-import { ended } from "./gestures.ts";
 import { Inspector } from "./inspector.tsx";
 import { MOST_TEXT } from "./limits.ts";
 import { Make } from "./make.tsx";
@@ -38,13 +39,14 @@ import { Recipes } from "./recipes.tsx";
 import { remediesOf } from "./remedies.ts";
 import { RunList } from "./run-list.tsx";
 import { isOver } from "../work.ts";
-import { ActivityLine, Conflicts, Notices, SaveState, Stopped } from "./status.tsx";
+import { ActivityLine, Conflicts, Notices, Said, SaveState, Stopped } from "./status.tsx";
 import type { Graph } from "../sync/graph.ts";
 import type { State } from "../sync/types.ts";
 import { Surface } from "./surface.tsx";
 import { useWorkOf } from "./waiting.tsx";
 import { History, Toolbar, ZoomControls } from "./toolbar.tsx";
 import { refusalOf } from "../uploads.ts";
+import type { Point } from "../view.ts";
 import { boardUploads } from "./uploads.ts";
 
 interface Props {
@@ -85,7 +87,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
   const nodes = graph?.nodes.size ?? review?.canvas.nodeCount;
   useTitle(title ?? "");
   useCurrentBalance(graph);
-  useEndings(board, graph);
+  useEndings(board, graph, session.scopes.includes("job:manage"));
   useRights(board, canChange, state);
   useWorkOf(graph);
   useEffect(() => engine.subscribe(() => board.prune()), [engine, board]);
@@ -139,8 +141,8 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
   }, [isOpen]);
 
   /** Uploads files that were dropped on the slot at `point`, or pasted or chosen for the selected one. */
-  function addFiles(files: File[], point = board.surface?.middle() ?? { x: 0, y: 0 }, isDropped = false) {
-    const refused = uploads.addAt(engine, files, point, board.slotFor(isDropped ? point : undefined)?.id);
+  function addFiles(files: File[], point?: Point, isDropped = false) {
+    const refused = uploads.addAt(board, files, point, board.slotFor(isDropped ? point : undefined)?.id);
     if (refused.length > 0) board.notify(refusalOf(refused));
   }
 
@@ -273,6 +275,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
                 <UploadList uploads={uploads} list={list} dismissed={() => board.surface?.focus()} />
               </div>
               <Notices board={board} />
+              <Said board={board} />
               <ActivityLine board={board} news={snapshot.news} own={session.label} />
             </div>
           </div>
@@ -347,13 +350,16 @@ function useRights(board: Board, canChange: boolean, state: State): void {
   }, [board, canChange, state]);
 }
 
-/** Says which work on the canvas has ended. */
-function useEndings(board: Board, graph: Graph | undefined): void {
+/** Says which work on the canvas has ended. `mayKnow`: whether this session may read why it failed. */
+function useEndings(board: Board, graph: Graph | undefined, mayKnow: boolean): void {
   const seen = useRef(graph);
   useEffect(() => {
-    if (seen.current && graph && seen.current.nodes !== graph.nodes) for (const text of ended(seen.current, graph)) board.notify(text);
+    const before = seen.current;
     seen.current = graph;
-  }, [board, graph]);
+    if (!before || !graph || before.nodes === graph.nodes) return;
+    board.surface?.flash(endedNodes(before, graph).flatMap(({ id, asset }) => (asset === undefined ? [] : id)));
+    for (const ending of endings(before, graph)) board.announce(ending, async (node) => (mayKnow ? reasonOf(node) : undefined));
+  }, [board, graph, mayKnow]);
 }
 
 function closeDialog(board: Board): void {

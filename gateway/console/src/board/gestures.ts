@@ -1,9 +1,10 @@
 /** What gestures change: pure functions from a graph to changes of it. */
-import { type Change, nameOf, remove, update } from "../sync/change.ts";
+import { type Change, remove, update } from "../sync/change.ts";
 import { type Connection, type Graph, isSection, type Node, type Purpose, type Role, valueOf, withFields } from "../sync/graph.ts";
 import type { Box, Point, Size } from "../view.ts";
 import { isOver, statusOf } from "../work.ts";
 import { linksAt } from "./links.ts";
+import { placeFor, type Where } from "./places.ts";
 import { around, boxOf, encloses, middleOf, touches } from "./spatial.ts";
 import { videoOf } from "./videos.ts";
 
@@ -31,7 +32,6 @@ const TITLES: Record<Kind, string> = { image: "Image", video: "Video", text: "Te
 /** Room between a Section's frame and its members; above them is its title. */
 const PADDING = 40;
 const HEAD = 72;
-const GAP = 40;
 /** The size that the service accepts. */
 const LEAST_SIDE = 24;
 const MOST_SIDE = 100_000;
@@ -46,13 +46,6 @@ export function newNode(graph: Graph, kind: Kind, id: string, point: Point, rest
   const metadata = { ...(kind === "section" && { section: true }), ...(home && { sectionId: home.id }), ...rest.metadata };
   const type = kind === "section" ? "sticky" : kind;
   return { id, handle: `node:${id}`, type, title: TITLES[kind], ...rest, position, ...size, metadata };
-}
-
-/** The middle of a new node at `point`, or right of it or below it: it covers nothing but Sections, and a Section covers nothing. */
-export function freeSpot(graph: Graph, kind: Kind, { width, height }: Size, point: Point): Point {
-  const taken = [...graph.nodes.values()].filter((node) => kind === "section" || !isSection(node)).map(boxOf);
-  const { value } = placesBeside({ x: point.x - width / 2, y: point.y - height / 2, width, height }, taken, 0).next();
-  return value ? middleOf({ ...value, width, height }) : point;
 }
 
 export const sizeOf = (kind: Kind): Size => SIZES[kind];
@@ -111,12 +104,17 @@ export function removed(graph: Graph, ids: Iterable<string>): Change[] {
   return nodes.toSorted((a, b) => Number(isSection(a)) - Number(isSection(b))).map(remove);
 }
 
-/** Copies nodes with the connections among them, below the originals or around `point`. `copies` maps each original to its copy. */
-export function duplicated(graph: Graph, ids: Iterable<string>, newId: NewId, point?: Point): { changes: Change[]; copies: Map<string, string> } {
+/** How far nodes are moved to where there is room for all of them together. */
+function wayOf(graph: Graph, nodes: Node[], where: Where): Point {
+  const box = around(nodes.map(boxOf)) ?? { x: 0, y: 0, width: 0, height: 0 };
+  const { x, y } = placeFor(graph, box, where);
+  return whole({ x: x - box.x, y: y - box.y });
+}
+
+/** Copies nodes with the connections among them, beside the originals or at a point. `copies` maps each original to its copy. */
+export function duplicated(graph: Graph, ids: Iterable<string>, newId: NewId, { at, free }: Where): { changes: Change[]; copies: Map<string, string> } {
   const all = [...carried(graph, ids)].map((id) => graph.nodes.get(id) as Node);
-  const box = around(all.map(boxOf)) ?? { x: 0, y: 0, width: 0, height: 0 };
-  const middle = middleOf(box);
-  const by = point ? whole({ x: point.x - middle.x, y: point.y - middle.y }) : { x: 0, y: Math.round(box.height + GAP) };
+  const by = wayOf(graph, all, { free, ...(at ? { at } : { sources: all }) });
   const copies = new Map(all.map(({ id }) => [id, newId()]));
   const changes: Change[] = all.map((node) => {
     const { job, provenance, history, source, recipe, upload, ...metadata } = node.metadata;
@@ -124,21 +122,19 @@ export function duplicated(graph: Graph, ids: Iterable<string>, newId: NewId, po
     const position = { x: node.position.x + by.x, y: node.position.y + by.y };
     return { do: "duplicate", of: node.id, node: { ...node, id, handle: `node:${id}`, position, metadata } };
   });
-  for (const { id, metadata } of all) {
-    const [copy, home] = [copies.get(id), metadata.sectionId];
-    const copiedHome = home === undefined ? undefined : copies.get(home);
-    // The service puts a copy where its original is.
-    if (copy !== undefined && copiedHome !== undefined) {
-      changes.push({ do: "update", on: "node", id: copy, set: { "metadata.sectionId": copiedHome }, was: { "metadata.sectionId": home } });
-    }
+  for (const node of all) {
+    const home = node.metadata.sectionId ?? null;
+    const at = { x: node.position.x + by.x, y: node.position.y + by.y };
+    const next = copies.get(home ?? "") ?? (isSection(node) ? home : (sectionAround(graph, { ...boxOf(node), ...at })?.id ?? null));
+    // The service puts a copy into the Section of its original.
+    if (next !== home) changes.push({ do: "update", on: "node", id: copies.get(node.id) as string, set: { "metadata.sectionId": next }, was: { "metadata.sectionId": home } });
   }
   return { changes: [...changes, ...linksAmong(copies, graph.connections.values(), newId)], copies };
 }
 
-/** Makes nodes that were copied, with the connections among them, around `point`. `copies` maps each of them to the one that is made. */
-export function pasted(graph: Graph, { nodes, connections }: Copied, newId: NewId, point: Point): { changes: Change[]; copies: Map<string, string> } {
-  const middle = middleOf(around(nodes.map(boxOf)) ?? { ...point, width: 0, height: 0 });
-  const by = whole({ x: point.x - middle.x, y: point.y - middle.y });
+/** Makes nodes that were copied, with the connections among them, where there is room. `copies` maps each of them to the one that is made. */
+export function pasted(graph: Graph, { nodes, connections }: Copied, newId: NewId, where: Where): { changes: Change[]; copies: Map<string, string> } {
+  const by = wayOf(graph, nodes, where);
   const copies = new Map(nodes.map(({ id }) => [id, newId()]));
   // A Section is there before its members.
   const sorted = nodes.toSorted((a, b) => Number(isSection(b)) - Number(isSection(a)));
@@ -158,33 +154,14 @@ const linksAmong = (copies: Map<string, string>, connections: Iterable<Connectio
     return from === undefined || to === undefined ? [] : { do: "connect", connection: connectionOf(newId(), from, to, purpose, role) };
   });
 
-/** Places to the right of a node or below it where it covers no other node, or no other Section if it is one, the nearest first. */
-export function* freePlaces(graph: Graph, node: Node): Generator<Point> {
-  const others = [...graph.nodes.values()].filter((other) => other.id !== node.id && isSection(other) === isSection(node)).map(boxOf);
-  yield* placesBeside(boxOf(node), others);
-}
-
-/** Places of a box to the right of where it is or below it, with room between it and the others, the nearest first. */
-function* placesBeside(start: Box, others: Box[], first = 1): Generator<Point> {
-  for (let ring = first; ring < 400; ring += 1) {
-    for (let part = 0; part <= ring; part += 1) {
-      for (const [right, down] of [[ring, part], [part, ring]] as const) {
-        const { x, y } = whole({ x: start.x + right * GAP, y: start.y + down * GAP });
-        const box = { x: x - GAP / 2, y: y - GAP / 2, width: start.width + GAP, height: start.height + GAP };
-        if (!others.some((other) => touches(other, box))) yield { x, y };
-      }
-    }
-  }
-}
-
-/** A Section around nodes, which become its members. Without nodes, an empty one around `point`. */
-export function sectioned(graph: Graph, ids: Iterable<string>, id: string, point: Point): Change[] {
+/** A Section around nodes, which become its members. Without nodes, an empty one at `place`. */
+export function sectioned(graph: Graph, ids: Iterable<string>, id: string, place: Point): Change[] {
   const nodes = [...ids].flatMap((one) => graph.nodes.get(one) ?? []).filter((node) => !isSection(node));
   const box = around(nodes.map(boxOf));
-  if (!box) return [{ do: "create", node: newNode(graph, "section", id, point) }];
+  if (!box) return [{ do: "create", node: newNode(graph, "section", id, place, { position: place }) }];
   const position = whole({ x: box.x - PADDING, y: box.y - HEAD });
   const size = { width: Math.round(box.width + 2 * PADDING), height: Math.round(box.height + PADDING + HEAD) };
-  const section = newNode(graph, "section", id, point, { position, ...size });
+  const section = newNode(graph, "section", id, place, { position, ...size });
   return [{ do: "create", node: section }, ...nodes.map((node) => update("node", node, { "metadata.sectionId": id }))];
 }
 
@@ -272,30 +249,11 @@ export const useOf = ({ purpose, role }: Pick<Connection, "purpose" | "role">): 
 
 export const kindOf = (node: Node): string => (isSection(node) ? "Section" : node.type === "sticky" ? "note" : node.type);
 
-/** Maximum number of ended nodes that get a sentence each. Of more, only their number is said. */
-const SENTENCES_MAX = 3;
-const ENDS: Record<string, string> = { succeeded: "ready", failed: "failed", canceled: "canceled", expired: "no longer kept" };
-
-/** How work at a node ended, as a sentence. */
-export const endOf = (node: Node, status: string): string => `${nameOf(node)}: ${ENDS[status] ?? status}.`;
-
 /** The handle of the work at a node: of a run, or of the job that makes a video. */
 export const workAt = ({ type, metadata: { job } }: Node): string | undefined => (type === "video" ? (job?.id ?? job?.run) : job?.run);
 
 /** The status of the work at a node. Work that failed in part has succeeded where it has made something. */
 export const statusAt = ({ metadata: { job, provenance } }: Node): string | undefined => (job && provenance?.run === job.run && isOver(job.status) ? "succeeded" : job?.status);
-
-/** Sentences on the work that has ended between two graphs of a canvas. */
-export function ended(before: Graph, after: Graph): string[] {
-  const endedNodes = [...after.nodes.values()].flatMap((node) => {
-    const [was, { job }] = [before.nodes.get(node.id), node.metadata];
-    const isNew = was && was !== node && job && isOver(job.status) && (was.metadata.job?.run !== job.run || !isOver(was.metadata.job.status));
-    return isNew ? { node, status: statusAt(node) ?? "" } : [];
-  });
-  if (endedNodes.length <= SENTENCES_MAX) return endedNodes.map(({ node, status }) => endOf(node, status));
-  const statuses = [...new Set(endedNodes.map(({ status }) => status))];
-  return [`Nodes: ${statuses.map((status) => `${endedNodes.filter((one) => one.status === status).length} ${ENDS[status] ?? status}`).join(", ")}.`];
-}
 
 /** The id of the element that says more of a node's state than the graph: how far a video is, why work failed. */
 export const stateId = (node: string): string => `state-${node}`;

@@ -3,6 +3,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { Link } from "wouter";
 import { altOf } from "../alt.ts";
+import type { Asset } from "../assets.ts";
 import { type Action, api, fileUrl, type Parameter } from "../api.ts";
 import { ElementForm } from "../elements/form.tsx";
 import { Problem } from "../errors.ts";
@@ -31,6 +32,7 @@ import { MOST_ALT_TEXT } from "./limits.ts";
 import type { ActionAttempt } from "./making.ts";
 import { ProvenanceOf, sourceOf } from "./provenance.tsx";
 import { keepVideo, runAction } from "./runs.ts";
+import { allParams, captionOf, pictureOf, resizedPicture, shapeOfAction } from "./shapes.ts";
 import { useAsset, useVideo, VideoPlayer } from "./video.tsx";
 import { NodeStatus } from "./waiting.tsx";
 
@@ -141,13 +143,18 @@ function Field({ label, value, type, apply }: FieldProps) {
 }
 
 function Properties({ board, node }: { board: Board; node: Node }) {
+  const queries = useQueryClient();
   const { x, y } = node.position;
   const box = { x, y, width: node.width, height: node.height };
   const resize = (side: keyof typeof box, text: string) => {
     const number = Number(text);
     if (text.trim() === "" || !Number.isFinite(number) || Math.abs(number) > 1e7) return;
-    if (side === "x" || side === "y") board.move([node.id], { x: 0, y: 0, [side]: number - box[side] });
-    else board.resize(node.id, { ...box, [side]: number });
+    if (side === "x" || side === "y") return board.move([node.id], { x: 0, y: 0, [side]: number - box[side] });
+    if (node.asset === undefined) return board.resize(node.id, { ...box, [side]: number });
+    // A picture is as high as shows it whole.
+    const picture = queries.getQueryData<Asset>(["asset", node.asset]) ?? pictureOf(node);
+    const across = side === "width" ? number : ((number - captionOf(node)) * picture.width) / picture.height;
+    board.resize(node.id, resizedPicture(node, { ...box, width: across }, picture));
   };
   return (
     <section className={styles.group}>
@@ -337,7 +344,7 @@ function Video({ board, canvas, node, video }: { board: Board; canvas: string; n
         </span>
         {board.canChange && found.state === "making" && <Button onClick={() => setIsCanceling(true)}>Cancel</Button>}
       </p>
-      {found.state === "making" && <progress aria-label="Progress of the video" max={100} {...(job.progress > 0 && { value: job.progress })} />}
+      {found.state === "making" && job.progress > 0 && <progress aria-label="Progress of the video" max={100} value={job.progress} />}
       {found.state === "ready" && <VideoPlayer key={job.id} source={videoUrl(job.id)} title={node.title} className={styles.video} />}
       {job.failure && <Reason failure={job.failure} />}
       {board.canChange && found.state === "ended" && isOwn && session.scopes.includes("video:generate") && (
@@ -444,6 +451,7 @@ function ActionForm({ board, canvas, action, sources: nodes, attempt }: ActionsP
   const [second, setSecond] = useState("");
   const [error, setError] = useState<unknown>();
   const [isStarting, setIsStarting] = useState(false);
+  const queries = useQueryClient();
   const needsSecond = action.inputs.length > 1;
   // Of more images than the Action takes, a person chooses: it never runs on one of them in silence.
   const areMany = nodes.length > action.inputs.length;
@@ -458,7 +466,9 @@ function ActionForm({ board, canvas, action, sources: nodes, attempt }: ActionsP
     setIsStarting(true);
     setError(undefined);
     try {
-      await runAction(board, canvas, action, sources, paramsOf(action, entries), attempt?.into);
+      const pixels = sources.flatMap(({ asset }) => queries.getQueryData<Asset>(["asset", asset]) ?? []);
+      const shape = shapeOfAction(action.slug, allParams(action, entries), pixels.length === sources.length ? pixels : sources.map(pictureOf));
+      await runAction(board, canvas, action, sources, paramsOf(action, entries), shape, attempt?.into);
       board.set({ attempt: undefined });
     } catch (error) {
       setError(error);

@@ -66,6 +66,7 @@ export interface Scene {
   index: SpatialIndex;
   selection: ReadonlySet<string>;
   drag: Drag | undefined;
+  areLinesHidden: boolean;
 }
 
 /** The nodes in view that are drawn. */
@@ -74,7 +75,7 @@ export const drawnIn = ({ index, rendered }: Scene, seen: Box): Node[] => index.
 /** Draws `nodes` and, unless only a sketch is wanted, their images and the lines of what is not rendered. `changed` is called when an image has arrived. */
 export function drawOverview(
   context: CanvasRenderingContext2D,
-  { graph, rendered, selection, drag }: Scene,
+  { graph, rendered, selection, drag, areLinesHidden }: Scene,
   nodes: Node[],
   view: { x: number; y: number; zoom: number },
   seen: Box,
@@ -102,7 +103,7 @@ export function drawOverview(
   context.lineWidth = 1 / zoom;
   context.beginPath();
   const [right, bottom] = [seen.x + seen.width, seen.y + seen.height];
-  for (const { from, to } of isSketch ? [] : allLinks(graph)) {
+  for (const { from, to } of isSketch || areLinesHidden ? [] : allLinks(graph)) {
     if (rendered.has(from.id) && rendered.has(to.id)) continue;
     const startX = xOf(from) + from.width;
     const startY = yOf(from) + from.height / 2;

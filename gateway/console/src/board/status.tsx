@@ -163,17 +163,17 @@ function ConflictCard({ board, conflict }: { board: Board; conflict: OpenConflic
 /** How long a notice stays, in milliseconds. */
 const NOTICE = 8000;
 
-interface Said {
+interface Notice {
   key: number;
   text: string;
   remedy: Remedy | undefined;
 }
 
-const without = (key: number) => (notices: Said[]) => notices.filter((notice) => notice.key !== key);
+const without = (key: number) => (notices: Notice[]) => notices.filter((notice) => notice.key !== key);
 
 /** Sentences that the engine and the board say. They are read out, too. None goes while the pointer or the keyboard is on them. */
 export function Notices({ board }: { board: Board }): ReactNode {
-  const [notices, setNotices] = useState<Said[]>([]);
+  const [notices, setNotices] = useState<Notice[]>([]);
   const element = useRef<HTMLDivElement>(null);
   const serial = useRef(0);
   useEffect(() => {
@@ -210,5 +210,16 @@ export function Notices({ board }: { board: Board }): ReactNode {
         </div>
       ))}
     </div>
+  );
+}
+
+/** The last sentence that is only read out. */
+export function Said({ board }: { board: Board }) {
+  const [said, say] = useState({ key: 0, text: "" });
+  useEffect(() => board.onSaid((text) => say(({ key }) => ({ key: key + 1, text }))), [board]);
+  return (
+    <p role="status" className="unseen">
+      <span key={said.key}>{said.text}</span>
+    </p>
   );
 }

@@ -8,6 +8,7 @@ import { type KeyboardEvent, type MouseEvent, type PointerEvent, useDeferredValu
 import { type Graph, isSection } from "../sync/graph.ts";
 import type { Box, Point } from "../view.ts";
 import type { Board, Ui } from "./board.ts";
+import { Bracket } from "./bracket.tsx";
 import { Camera, LEAST_ZOOM, MOST_ZOOM } from "./camera.ts";
 import { DetailContext } from "./context.ts";
 import { type BoardEdge, edgeTypes } from "./edges.tsx";
@@ -105,11 +106,11 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
   );
   const rendered = useGradually(wanted);
   const nodes = useMemo(() => wanted.filter(({ id }) => rendered.has(id)), [wanted, rendered]);
-  const edges = useMemo(() => elements.edges(graph, nodes, ui.link), [elements, graph, nodes, ui.link]);
+  const edges = useMemo(() => elements.edges(graph, nodes, { link: ui.link, selection: ui.selection, areLinesHidden: ui.areLinesHidden }), [elements, graph, nodes, ui.link, ui.selection, ui.areLinesHidden]);
   const isHand = ui.tool === "hand" || ui.isPanning;
   const { canChange } = board;
-  const { selection, drag } = ui;
-  const scene = useMemo(() => ({ graph, index, rendered, selection, drag }), [graph, index, rendered, selection, drag]);
+  const { selection, drag, areLinesHidden } = ui;
+  const scene = useMemo(() => ({ graph, index, rendered, selection, drag, areLinesHidden }), [graph, index, rendered, selection, drag, areLinesHidden]);
 
   // The node that has the keyboard stays when it leaves the view. When it goes, because it is deleted or far away, the board has the keyboard.
   const isFocusLost = focused !== undefined && !wanted.some(({ id }) => id === focused);
@@ -255,7 +256,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
         panOnScroll={!isHand}
         nodeDragThreshold={DRAG_START}
         attributionPosition="bottom-right"
-        onMove={(_, view) => camera.moved(view)}
+        onMove={(event, view) => camera.moved(view, Boolean(event))}
         onMoveEnd={() => camera.keep()}
         onNodesChange={change}
         onNodeClick={(event, { id }) => board.select([id], isAdding(event) ? "toggle" : "set")}
@@ -265,6 +266,8 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
           if (!board.getUi().selection.has(id)) board.select([id]);
           board.set({ menu: { kind: "selection", at: placeOf(event.nativeEvent) } });
         }}
+        onNodeMouseEnter={(_, { id }) => board.hover(id)}
+        onNodeMouseLeave={() => board.hover(undefined)}
         onNodeDragStart={(_, { id }) => beginDrag(id)}
         onNodeDragStop={() => board.drop()}
         onEdgeClick={(_, { id }) => board.selectLink(id)}
@@ -283,7 +286,9 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
         }}
         onBlur={({ relatedTarget }) => relatedTarget && setFocused(undefined)}
         onKeyDown={typeOnEdge}
-      />
+      >
+        {!areDrawn && !drag && <Bracket board={board} graph={graph} selection={selection} />}
+      </ReactFlow>
       {isDrawn && <Minimap camera={camera} graph={graph} index={index} />}
       {marquee && <div className={styles.marquee} style={camera.toBoard(marquee)} />}
     </DetailContext>

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { exchange, ModelClient, opened, settle } from "../sync/clients.ts";
 import { isSection, type Node } from "../sync/graph.ts";
-import { Board, type Surface } from "./board.ts";
+import { Board, type Remedy, type Surface } from "./board.ts";
 import { copiedData, copiedFrom } from "./clipboard.ts";
 import { dragOf } from "./gestures.ts";
 
@@ -39,7 +39,7 @@ test("what is deleted, by whomever, is no longer selected", async () => {
   assert(!board.keepsSelection, "Tab selects again");
 
   let panned = 0;
-  board.attach({ reveal: () => {}, focus: () => {}, panBy: () => (panned += 1), pointer: () => undefined, middle: () => ({ x: 0, y: 0 }) } as unknown as Surface);
+  board.attach({ reveal: () => {}, focus: () => {}, panBy: () => (panned += 1), pointer: () => undefined, free: () => ({ x: -640, y: -400, width: 1280, height: 800 }), follow: () => true } as unknown as Surface);
   board.create("sticky");
   board.escape();
   board.undo();
@@ -155,4 +155,32 @@ test("Make keeps what was entered, and what it makes once a prompt was", async (
   assert.deepEqual([making, entered], ["image", { image: { count: 2, prompt: "a harbor" }, again: {}, video: { seconds: "4" } }]);
   board.followSelection("image");
   assert.deepEqual([board.getUi().making, board.getUi().entered.image.prompt, board.getUi().entered.image.count], [undefined, undefined, 2]);
+});
+
+const reason = () => Promise.resolve("The provider refused the request.");
+
+test("new nodes to which the view does not move, and work that ends out of view or fails, are told with a way to them", async () => {
+  const { board, ids } = await begin("One", "Two");
+  const [shown, said, told]: [string[][], string[], [string, string | undefined][]] = [[], [], []];
+  let isSeen = false;
+  const surface = { focus: () => {}, reveal: () => {}, follow: () => isSeen, sees: () => isSeen, show: (these: Iterable<string>) => shown.push([...these]), free: () => ({ x: 0, y: 0, width: 1000, height: 800 }) };
+  board.attach(surface as unknown as Surface);
+  const remedies: Remedy[] = [];
+  board.onNotice((text, remedy) => {
+    told.push([text, remedy?.label]);
+    if (remedy) remedies.push(remedy);
+  });
+  board.onSaid((text) => said.push(text));
+  board.bring(ids);
+  assert.deepEqual(told.splice(0), [["2 new nodes are outside of the view.", "Show"]]);
+  remedies[0]?.run();
+  assert.deepEqual([shown, [...board.getUi().selection]], [[ids], ids]);
+  const nodes = ids.flatMap((id) => board.graph.nodes.get(id) ?? []);
+  board.announce({ nodes, failed: undefined, text: "Ready." }, reason);
+  isSeen = true;
+  board.bring(ids);
+  board.announce({ nodes, failed: undefined, text: "Also ready." }, reason);
+  board.announce({ nodes, failed: nodes[0], text: "“One” failed." }, reason);
+  await settle();
+  assert.deepEqual([told, said], [[["Ready.", "Show"], ["“One” failed. The provider refused the request.", "Show"]], ["Also ready."]]);
 });

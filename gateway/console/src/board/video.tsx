@@ -13,7 +13,8 @@ import { Icon, messageOf } from "../ui/parts.tsx";
 import { useWatch } from "../ui/queues.tsx";
 import { explained, isOver, stateOf, statusOf, type VideoJob, videoUrl, work } from "../work.ts";
 import { useBoard } from "./context.ts";
-import { endOf, stateId } from "./gestures.ts";
+import { endingOf } from "./endings.ts";
+import { stateId } from "./gestures.ts";
 import { useImage } from "./images.ts";
 import styles from "./video.module.css";
 import { frameOf, type NodeVideo } from "./videos.ts";
@@ -91,7 +92,7 @@ export function VideoArea({ node, video, others }: { node: Node; video: NodeVide
     <div className={styles.slot} data-status={found.state === "making" ? "making" : status}>
       {found.state === "making" ? (
         <>
-          <progress aria-label={`Progress of ${node.title || "the video"}`} max={100} {...(progress > 0 && { value: progress })} />
+          {progress > 0 && <progress aria-label={`Progress of ${node.title || "the video"}`} max={100} value={progress} />}
           <span id={id}>
             {found.job ? stateOf(found.job) : statusOf(status)}
             {progress > 0 && `, ${percent(progress / 100)}`}
@@ -112,7 +113,7 @@ function useEnd(node: Node, found: VideoState | undefined): void {
   const board = useBoard();
   const state = found?.state;
   const before = useRef(state);
-  const notify = useEffectEvent(() => found && "job" in found && found.job && board.notify(endOf(node, found.job.status)));
+  const notify = useEffectEvent(() => found && "job" in found && found.job && board.announce(endingOf([node], [found.job.status]), () => Promise.resolve(found.job?.failure && explained(found.job.failure)?.happened)));
   useEffect(() => {
     if (before.current === "making" && (state === "ready" || state === "ended")) notify();
     before.current = state;
