@@ -19,9 +19,9 @@ import { Shell } from "../ui/shell.tsx";
 import { UploadList } from "../ui/upload-list.tsx";
 import { ASSET, AssetPanel, draggedAsset } from "./asset-panel.tsx";
 import { attemptAt } from "./attempts.ts";
+import { commandOf } from "./bar.ts";
 import { Board, type Ui } from "./board.ts";
 import { copiedData, copiedFrom, NODES } from "./clipboard.ts";
-import { commandOf } from "./commands.ts";
 import { BoardContext } from "./context.ts";
 import { BoardMenu, KeyList, Palette } from "./dialogs.tsx";
 import styles from "./editor.module.css";
@@ -69,11 +69,12 @@ const DRAWING = 100;
 
 export function Editor({ handle, role, canChange: hasRole, review, error, live, shown, reload, signedOut }: Props) {
   const { account, session } = useSession();
+  const { scopes } = session;
   const engine = useEngine(account.id, handle, hasRole);
   const snapshot = useSyncExternalStore(engine.subscribe, engine.getSnapshot);
   // The service may have refused a change before the review shows that the role was withdrawn.
   const canChange = hasRole && snapshot.state !== "read-only";
-  const board = useMemo(() => new Board(engine, canChange), [engine, canChange]);
+  const board = useMemo(() => new Board(engine, canChange, handle, scopes), [engine, canChange, handle, scopes]);
   const uploads = useMemo(() => boardUploads(account.id, handle), [account.id, handle]);
   const ui = useSyncExternalStore(board.subscribe, board.getUi);
   const list = useSyncExternalStore(uploads.subscribe, uploads.getList);

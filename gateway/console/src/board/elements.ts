@@ -1,6 +1,7 @@
 /** What React Flow is given for what is in view. Objects stay the same as long as nothing of them changes, so nothing renders needlessly. */
 import { MarkerType, Position } from "@xyflow/react";
 import { type Connection, type Graph, isSection, type Node } from "../sync/graph.ts";
+import { isLocked } from "./arrange.ts";
 import type { Ui } from "./board.ts";
 import type { BoardEdge } from "./edges.tsx";
 import { described, stateId, useOf } from "./gestures.ts";
@@ -65,7 +66,7 @@ export class Elements {
 
   #node(graph: Graph, node: Node, ui: State): { key: unknown[]; element: BoardNode } {
     const isSelected = ui.selection.has(node.id);
-    const isResizable = this.#canChange && isSelected && ui.selection.size === 1 && ui.tool === "select";
+    const isResizable = this.#canChange && isSelected && ui.selection.size === 1 && ui.tool === "select" && !isLocked(node);
     const editing = ui.editing?.id === node.id ? ui.editing.field : undefined;
     const by = ui.drag?.ids.has(node.id) ? ui.drag.by : undefined;
     const resized = ui.resize?.id === node.id ? ui.resize.box : undefined;
@@ -89,6 +90,7 @@ export class Elements {
         selected: isSelected,
         zIndex: isFrame ? 0 : 1000 + z,
         ariaLabel: label,
+        ...(isLocked(node) && { draggable: false }),
         ...((node.type === "image" || node.type === "video") && node.asset === undefined && { domAttributes: { "aria-describedby": stateId(node.id) } }),
         data: { node, editing, isResizable },
         // Known sizes and places: nothing is measured.

@@ -115,13 +115,12 @@ export function duplicated(graph: Graph, ids: Iterable<string>, newId: NewId, po
     const position = { x: node.position.x + by.x, y: node.position.y + by.y };
     return { do: "duplicate", of: node.id, node: { ...node, id, handle: `node:${id}`, position, metadata } };
   });
-  for (const { id, metadata } of all) {
-    const [copy, home] = [copies.get(id), metadata.sectionId];
-    const copiedHome = home === undefined ? undefined : copies.get(home);
-    // The service puts a copy where its original is.
-    if (copy !== undefined && copiedHome !== undefined) {
-      changes.push({ do: "update", on: "node", id: copy, set: { "metadata.sectionId": copiedHome }, was: { "metadata.sectionId": home } });
-    }
+  for (const node of all) {
+    const home = node.metadata.sectionId;
+    const around = () => sectionAround(graph, { ...boxOf(node), x: node.position.x + by.x, y: node.position.y + by.y })?.id;
+    const next = copies.get(home ?? "") ?? (point && !isSection(node) ? around() : home);
+    // The service puts a copy into the Section of its original.
+    if (next !== home) changes.push({ do: "update", on: "node", id: copies.get(node.id) as string, set: { "metadata.sectionId": next ?? null }, was: { "metadata.sectionId": home ?? null } });
   }
   return { changes: [...changes, ...linksAmong(copies, graph.connections.values(), newId)], copies };
 }
@@ -174,9 +173,9 @@ export function sectioned(graph: Graph, ids: Iterable<string>, id: string, point
   return [{ do: "create", node: section }, ...nodes.map((node) => update("node", node, { "metadata.sectionId": id }))];
 }
 
-/** The nodes that a selection rectangle takes: Sections only if they are inside as a whole. */
+/** The nodes that a selection rectangle takes: none that is locked, and Sections only if they are inside as a whole. */
 export const enclosed = (nodes: Node[], box: Box): string[] =>
-  nodes.filter((node) => (isSection(node) ? encloses(box, boxOf(node)) : touches(box, boxOf(node)))).map(({ id }) => id);
+  nodes.filter((node) => node.metadata.locked !== true && (isSection(node) ? encloses(box, boxOf(node)) : touches(box, boxOf(node)))).map(({ id }) => id);
 
 /** Whether an image can take the place of a node. The slots of a Recipe stay: its instance knows them by their ids. */
 export const isEmptySlot = ({ type, asset, metadata: { job, recipe } }: Node): boolean =>
@@ -198,6 +197,14 @@ export function filled(graph: Graph, slot: Node, image: Node, newId: NewId): Cha
       ({ connection: { fromNodeId, toNodeId, purpose, role } }): Change => ({ do: "connect", connection: connectionOf(newId(), at(fromNodeId), at(toNodeId), purpose, role) }),
     ),
   ];
+}
+
+/** The size of the letters of a text or note. Without one of its own, a note has the largest at which its text fits, as the service draws it. */
+export function letterSize({ type, width, height, metadata: { content = "", fontSize } }: Node): number {
+  if (fontSize !== undefined || type !== "sticky") return fontSize ?? 15;
+  const area = (width - 36) * (height - 60);
+  const lines = content.split("\n").length;
+  return [26, 21, 17, 14].find((size) => content.length * size * size * 0.8 <= area && lines * size * 1.42 <= height - 60) ?? 12;
 }
 
 // Connections

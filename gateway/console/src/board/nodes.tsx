@@ -9,7 +9,7 @@ import { explained, isOver, statusOf } from "../work.ts";
 import { noteColors, textColors } from "./colors.ts";
 import { DetailContext, useBoard } from "./context.ts";
 import { useFailure } from "./failure.ts";
-import { isEmptySlot, stateId, statusAt } from "./gestures.ts";
+import { isEmptySlot, letterSize, stateId, statusAt } from "./gestures.ts";
 import { useImage } from "./images.ts";
 import styles from "./nodes.module.css";
 import { TextField } from "./text.tsx";
@@ -41,8 +41,8 @@ function Resizer({ node, keepsRatio = false }: { node: Node; keepsRatio?: boolea
       lineClassName={styles.edge ?? ""}
       onResizeStart={(_, box) => board.set({ resize: { id: node.id, box } })}
       // Escape ends a resize before the pointer does.
-      onResize={(_, { x, y, width, height }) => board.getUi().resize && board.set({ resize: { id: node.id, box: { x, y, width, height } } })}
-      onResizeEnd={(_, box) => board.getUi().resize && board.resize(node.id, box)}
+      onResize={(_, { x, y, width, height }) => board.resizeTo(node.id, { x, y, width, height }, keepsRatio)}
+      onResizeEnd={() => board.endResize()}
     />
   );
 }
@@ -163,19 +163,11 @@ function VideoContent({ node }: { node: Node }) {
   return video ? <VideoArea node={node} video={video} others={slot} /> : slot;
 }
 
-/** The largest size at which a note's text fits, as the service draws it. */
-export function noteSize({ width, height, metadata: { content = "", fontSize } }: Node): number {
-  if (fontSize !== undefined) return fontSize;
-  const area = (width - 36) * (height - 60);
-  const lines = content.split("\n").length;
-  return [26, 21, 17, 14].find((size) => content.length * size * size * 0.8 <= area && lines * size * 1.42 <= height - 60) ?? 12;
-}
-
 const NoteNode = memo(({ data: { node, editing, isResizable }, selected }: Props) => {
   const { canChange } = useBoard();
-  const { content = "", color, textAlign, fontSize } = node.metadata;
+  const { content = "", color, textAlign } = node.metadata;
   const isSticky = node.type === "sticky";
-  const size = isSticky ? noteSize(node) : (fontSize ?? 15);
+  const size = letterSize(node);
   const hasTitle = editing === "title" || (node.title !== "" && !/^(text|sticky|note)$/i.test(node.title));
   return (
     <div
@@ -192,7 +184,7 @@ const NoteNode = memo(({ data: { node, editing, isResizable }, selected }: Props
         </div>
       )}
       {editing === "content" ? (
-        <TextField id={node.id} field="content" value={content} label={`Text of ${node.title || "the node"}`} className={styles.text} fontSize={size} />
+        <TextField id={node.id} field="content" value={content} label={`Text of ${node.title || "the node"}`} className={styles.text} lettersOf={letterSize} />
       ) : (
         <p className={styles.content} dir="auto" style={{ fontSize: size }}>
           {content || (canChange && <span className={styles.hint}>Double-click to write</span>)}

@@ -7,12 +7,15 @@ import "@xyflow/react/dist/base.css";
 import { type KeyboardEvent, type MouseEvent, type PointerEvent, useDeferredValue, useEffect, useLayoutEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { type Graph, isSection } from "../sync/graph.ts";
 import type { Box, Point } from "../view.ts";
+import { isLocked } from "./arrange.ts";
+import { SelectionBar } from "./bar.tsx";
 import type { Board, Ui } from "./board.ts";
 import { Camera, LEAST_ZOOM, MOST_ZOOM } from "./camera.ts";
 import { DetailContext } from "./context.ts";
 import { type BoardEdge, edgeTypes } from "./edges.tsx";
 import { Elements, MOST_RENDERED } from "./elements.ts";
-import { carried, enclosed } from "./gestures.ts";
+import { enclosed } from "./gestures.ts";
+import { Guides } from "./guides.tsx";
 import { Dots, Minimap, Overview } from "./layers.tsx";
 import { type BoardNode, nodeTypes } from "./nodes.tsx";
 import { SpatialIndex } from "./spatial.ts";
@@ -130,15 +133,9 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
       // Somebody deleted it in the meantime.
       if (!start) continue;
       // All that is carried moves as the node under the pointer does.
-      board.set({ drag: { ...drag, by: { x: one.position.x - start.x, y: one.position.y - start.y } } });
+      board.dragTo({ x: one.position.x - start.x, y: one.position.y - start.y });
       return;
     }
-  }
-
-  function beginDrag(id: string) {
-    board.settle();
-    if (!board.getUi().selection.has(id)) board.select([id]);
-    board.set({ drag: { ids: carried(board.graph, board.getUi().selection), by: { x: 0, y: 0 } } });
   }
 
   const endConnection: OnConnectEnd = (event, { fromNode, fromHandle, toNode }) => {
@@ -163,18 +160,17 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
     const before = isAdding(event) ? [...board.getUi().selection] : [];
     const at = index.at(start);
     const hit = at && !rendered.has(at.id) ? at : undefined;
-    const grabbed = canChange && !isTouch && hit && !isAdding(event) && (!isSection(hit) || board.getUi().selection.has(hit.id)) ? hit : undefined;
+    const grabbed = canChange && !isTouch && hit && !isLocked(hit) && !isAdding(event) && (!isSection(hit) || board.getUi().selection.has(hit.id)) ? hit : undefined;
     let isDrag = false;
     const stop = new AbortController();
     const move = (next: globalThis.PointerEvent) => {
       const isStart = !isDrag && Math.hypot(next.clientX - event.clientX, next.clientY - event.clientY) > DRAG_START;
-      if (isStart && grabbed) beginDrag(grabbed.id);
+      if (isStart && grabbed) board.beginDrag(grabbed.id);
       isDrag ||= isStart;
       if (!isDrag || isTouch) return;
       const end = camera.toPlane(placeOf(next));
       if (grabbed) {
-        const { drag } = board.getUi();
-        if (drag && board.isDragging) board.set({ drag: { ...drag, by: { x: end.x - start.x, y: end.y - start.y } } });
+        board.dragTo({ x: end.x - start.x, y: end.y - start.y });
         return;
       }
       const box = { x: Math.min(start.x, end.x), y: Math.min(start.y, end.y), width: Math.abs(end.x - start.x), height: Math.abs(end.y - start.y) };
@@ -260,7 +256,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
           if (!board.getUi().selection.has(id)) board.select([id]);
           board.set({ menu: { kind: "selection", at: placeOf(event.nativeEvent) } });
         }}
-        onNodeDragStart={(_, { id }) => beginDrag(id)}
+        onNodeDragStart={(_, { id }) => board.beginDrag(id)}
         onNodeDragStop={() => board.drop()}
         onEdgeClick={(_, { id }) => board.selectLink(id)}
         onEdgeDoubleClick={({ nativeEvent }, { id }) => canChange && board.set({ menu: { kind: "purpose", connection: id, at: placeOf(nativeEvent) } })}
@@ -279,6 +275,8 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
         onBlur={({ relatedTarget }) => relatedTarget && setFocused(undefined)}
         onKeyDown={typeOnEdge}
       />
+      <Guides board={board} camera={camera} graph={graph} ui={ui} />
+      {isDrawn && <SelectionBar board={board} camera={camera} graph={graph} ui={ui} isHidden={marquee !== undefined} />}
       {isDrawn && <Minimap camera={camera} graph={graph} index={index} />}
       {marquee && <div className={styles.marquee} style={camera.toBoard(marquee)} />}
     </DetailContext>

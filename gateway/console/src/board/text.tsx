@@ -1,5 +1,6 @@
 /** Texts that are edited in place. They are plain text: nothing in them is markup. */
 import { type ClipboardEvent, type KeyboardEvent, useEffect, useEffectEvent, useLayoutEffect, useRef, useState } from "react";
+import type { Node } from "../sync/graph.ts";
 import { useBeforeEnd } from "../ui/hooks.ts";
 import type { Board } from "./board.ts";
 import { useBoard } from "./context.ts";
@@ -17,6 +18,21 @@ interface Props {
   label: string;
   className?: string | undefined;
   fontSize?: number | undefined;
+  /** The letters of a node that grows with its text, and shrinks again to the height that it has now. */
+  lettersOf?: (node: Node) => number;
+}
+
+/** The height at which `node` shows all that is in its field, but at least `least`. */
+function heightFor(node: Node, field: HTMLElement, least: number): number {
+  const { clientHeight, style } = field;
+  const { flex } = style;
+  // As high as it is, a field would not say that it needs less.
+  style.flex = "none";
+  style.height = "0";
+  const needed = field.scrollHeight;
+  style.height = "";
+  style.flex = flex;
+  return Math.max(Math.round(node.height - clientHeight + needed), least);
 }
 
 function textOf(board: Board, id: string, field: Props["field"]): string {
@@ -24,12 +40,13 @@ function textOf(board: Board, id: string, field: Props["field"]): string {
   return (field === "content" ? node?.metadata.content : node?.title) ?? "";
 }
 
-export function TextField({ id, field, value, label, className, fontSize }: Props) {
+export function TextField({ id, field, value, label, className, fontSize, lettersOf }: Props) {
   const board = useBoard();
   const [text, setText] = useState(value);
   /** The text on the canvas that `text` was typed on. */
   const [base, setBase] = useState(value);
   const [session] = useState(board.newId);
+  const [least] = useState(() => board.graph.nodes.get(id)?.height ?? 0);
   /** The outline, if the keyboard came from there: it goes back. */
   const [outline] = useState(() => document.activeElement?.closest<HTMLElement>("[role=tree]"));
   const element = useRef<HTMLTextAreaElement & HTMLInputElement>(null);
@@ -40,9 +57,15 @@ export function TextField({ id, field, value, label, className, fontSize }: Prop
     setBase(value);
   }
 
+  /** The height of a node that grows. */
+  function height(): number | undefined {
+    const node = board.graph.nodes.get(id);
+    return lettersOf && node && element.current ? heightFor(node, element.current, least) : undefined;
+  }
+
   function flush(text: string) {
     if (text === base) return;
-    board.write(id, field, text, base, session);
+    board.write(id, field, text, base, session, height());
     // When somebody else changed it, theirs stays here, and mine is in a conflict.
     const now = textOf(board, id, field);
     setText(now);
@@ -54,6 +77,12 @@ export function TextField({ id, field, value, label, className, fontSize }: Prop
     const timer = setTimeout(() => flushLatest(text), REST);
     return () => clearTimeout(timer);
   }, [text]);
+
+  // A line more or less is seen at once.
+  const grow = useEffectEvent(() => {
+    if ((height() ?? board.graph.nodes.get(id)?.height) !== board.graph.nodes.get(id)?.height) flush(text);
+  });
+  useLayoutEffect(() => grow(), [text]);
 
   const isTyped = text !== base;
   useEffect(() => {
@@ -90,6 +119,9 @@ export function TextField({ id, field, value, label, className, fontSize }: Prop
     if (value.length - replaced + pasted.length > most) board.notifyCut(field);
   }
 
+  const node = board.graph.nodes.get(id);
+  // Letters shrink before the node grows.
+  const letters = lettersOf && node ? lettersOf({ ...node, height: least, metadata: { ...node.metadata, content: text } }) : fontSize;
   const shared = {
     ref: element,
     value: text,
@@ -97,7 +129,7 @@ export function TextField({ id, field, value, label, className, fontSize }: Prop
     dir: "auto",
     // React Flow moves no node and zooms nothing from here.
     className: `nodrag nopan nowheel ${className ?? ""}`,
-    style: fontSize === undefined ? undefined : { fontSize },
+    style: letters === undefined ? undefined : { fontSize: letters },
     onChange: (event: { target: { value: string } }) => setText(event.target.value),
     onKeyDown: type,
     onPaste: paste,

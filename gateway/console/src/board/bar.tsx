@@ -1,0 +1,149 @@
+/** The bar of the selection: above it, or on touch screens and narrow windows at the bottom edge. What it has is in `bar.ts`. */
+import { type KeyboardEvent, useEffect, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
+import type { Graph } from "../sync/graph.ts";
+import { keyNames } from "../ui/keys.ts";
+import { Icon } from "../ui/parts.tsx";
+import type { Box } from "../view.ts";
+import { barName, freePart, type Item, itemsOf, placeBar, runItem } from "./bar.ts";
+import styles from "./bar.module.css";
+import type { Board, Ui } from "./board.ts";
+import type { Camera } from "./camera.ts";
+import { boundsOf } from "./spatial.ts";
+
+const TOUCH = "(width < 760px), (pointer: coarse)";
+const listenToTouch = (listener: () => void) => {
+  const query = matchMedia(TOUCH);
+  query.addEventListener("change", listener);
+  return () => query.removeEventListener("change", listener);
+};
+const useIsTouch = () => useSyncExternalStore(listenToTouch, () => matchMedia(TOUCH).matches);
+
+/** The box of what is selected, in the plane: of a connection, the middle of its ends. */
+function boxOfSelection({ graph, selected, getUi }: Board): Box | undefined {
+  if (selected.length > 0) return boundsOf(selected);
+  const connection = graph.connections.get(getUi().link ?? "");
+  const ends = connection && boundsOf([connection.fromNodeId, connection.toNodeId].flatMap((id) => graph.nodes.get(id) ?? []));
+  return ends && { x: ends.x + ends.width / 2, y: ends.y + ends.height / 2, width: 0, height: 0 };
+}
+
+interface Props {
+  board: Board;
+  camera: Camera;
+  graph: Graph;
+  ui: Ui;
+  /** Whether a gesture is under way that the board does not know. */
+  isHidden: boolean;
+}
+
+export function SelectionBar({ board, camera, graph, ui, isHidden }: Props) {
+  const { state } = board.engine.getSnapshot();
+  const items = useMemo(() => itemsOf(board), [board, graph, ui.selection, ui.link, state]);
+  if (isHidden || ui.drag || ui.resize || ui.editing || items.length === 0) return null;
+  return <Bar key={items.map(({ id }) => id).join(" ")} board={board} camera={camera} items={items} open={ui.menu?.kind === "selection" ? ui.menu.of : undefined} />;
+}
+
+const titleOf = ({ label, keys, refused }: Item) => refused ?? (keys[0] === undefined ? label : `${label} (${keyNames(keys[0]).join(" ")})`);
+
+function Bar({ board, camera, items, open }: { board: Board; camera: Camera; items: Item[]; open: string | undefined }) {
+  const isTouch = useIsTouch();
+  const element = useRef<HTMLDivElement>(null);
+  const primary = items.filter(({ isPrimary }) => isPrimary).length;
+  /** How many items there is room for. */
+  const [most, setMost] = useState(primary);
+  const [at, setAt] = useState(0);
+  const rest = isTouch ? undefined : items.slice(most);
+  const buttons = isTouch ? items : items.slice(0, most);
+  const size = buttons.length + (rest && rest.length > 0 ? 1 : 0);
+
+  useLayoutEffect(() => {
+    const bar = element.current as HTMLDivElement;
+    if (isTouch) {
+      bar.style.transform = "";
+      return;
+    }
+    const { offsetWidth: width, offsetHeight: height } = bar;
+    if (width > freePart(camera.screen).width - 16 && most > 1) setMost(most - 1);
+    const place = () => {
+      const box = boxOfSelection(board);
+      if (!box) return;
+      const { left, top, width: across, height: down } = camera.toBoard(box);
+      const { x, y } = placeBar({ x: left, y: top, width: across, height: down }, { width, height }, freePart(camera.screen));
+      bar.style.transform = `translate(${Math.round(x)}px, ${Math.round(y)}px)`;
+    };
+    place();
+    return camera.subscribe(place);
+  });
+
+  // A wider board may have room again.
+  useEffect(() => {
+    const observer = new ResizeObserver(() => setMost(primary));
+    const board = element.current?.parentElement;
+    if (board) observer.observe(board);
+    return () => observer.disconnect();
+  }, [primary]);
+
+  function openAt(button: Element, of: string) {
+    const { left, top, bottom } = button.getBoundingClientRect();
+    board.set({ menu: { kind: "selection", at: { x: left, y: isTouch ? top - 8 : bottom + 8 }, of } });
+  }
+
+  function type(event: KeyboardEvent) {
+    const all = [...(element.current?.querySelectorAll("button") ?? [])];
+    const steps: Record<string, number> = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: size - 1 };
+    const next = steps[event.key];
+    if (next !== undefined) {
+      const to = (next + size) % size;
+      setAt(to);
+      all[to]?.focus();
+    } else if (event.key === "Escape") {
+      board.surface?.focus([...board.getUi().selection].at(-1));
+    } else if (event.key === "ArrowDown" && all[at]?.ariaHasPopup) {
+      all[at].click();
+    } else if (!event.key.startsWith("Arrow")) {
+      return;
+    }
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  const more = rest && rest.length > 0 ? String(most) : undefined;
+  return (
+    // oxlint-disable-next-line jsx-a11y/interactive-supports-focus -- its buttons have the focus, one of them at a time
+    <div ref={element} role="toolbar" aria-label={barName(board)} className={styles.bar} data-bar data-touch={isTouch || undefined} onKeyDown={type}>
+      {buttons.map((item, index) => (
+        <button
+          key={item.id}
+          type="button"
+          tabIndex={index === Math.min(at, size - 1) ? 0 : -1}
+          className={styles.item}
+          data-item={item.id}
+          aria-label={item.label}
+          title={titleOf(item)}
+          aria-disabled={item.refused !== undefined || undefined}
+          {...(item.items && { "aria-haspopup": "menu", "aria-expanded": open === item.id })}
+          onFocus={() => setAt(index)}
+          onClick={({ currentTarget }) => (item.items ? openAt(currentTarget, item.id) : runItem(board, item))}
+        >
+          <Icon name={item.icon} size={18} />
+          <span className={styles.label}>{item.label}</span>
+          {item.items && <Icon name="chevron" size={13} />}
+        </button>
+      ))}
+      {more !== undefined && (
+        <button
+          type="button"
+          tabIndex={Math.min(at, size - 1) === size - 1 ? 0 : -1}
+          className={styles.item}
+          aria-label="More"
+          title="More"
+          aria-haspopup="menu"
+          aria-expanded={open === more}
+          onFocus={() => setAt(size - 1)}
+          onClick={({ currentTarget }) => openAt(currentTarget, more)}
+        >
+          <Icon name="more" size={18} />
+        </button>
+      )}
+    </div>
+  );
+}
