@@ -74,6 +74,14 @@ function Bar({ board, camera, items, open }: { board: Board; camera: Camera; ite
     return camera.subscribe(place);
   });
 
+  // What the keyboard was on goes with the selection, or while that is dragged.
+  useLayoutEffect(() => {
+    const bar = element.current;
+    return () => {
+      if (bar?.contains(document.activeElement)) board.surface?.focus([...board.getUi().selection].at(-1));
+    };
+  }, [board]);
+
   // A wider board may have room again.
   useEffect(() => {
     const observer = new ResizeObserver(() => setMost(primary));
@@ -108,8 +116,9 @@ function Bar({ board, camera, items, open }: { board: Board; camera: Camera; ite
 
   const more = rest && rest.length > 0 ? String(most) : undefined;
   return (
+    // A click leaves the keyboard with the node.
     // oxlint-disable-next-line jsx-a11y/interactive-supports-focus -- its buttons have the focus, one of them at a time
-    <div ref={element} role="toolbar" aria-label={barName(board)} className={styles.bar} data-bar data-touch={isTouch || undefined} onKeyDown={type}>
+    <div ref={element} role="toolbar" aria-label={barName(board)} className={styles.bar} data-bar data-touch={isTouch || undefined} onKeyDown={type} onMouseDown={(event) => event.preventDefault()}>
       {buttons.map((item, index) => (
         <button
           key={item.id}

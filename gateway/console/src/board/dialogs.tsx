@@ -113,8 +113,8 @@ const KINDS: [Kind, string][] = [
 interface Item {
   label: string;
   purpose?: string;
-  /** The key combination that does the same. */
-  keys?: string;
+  /** The keys that do the same, or that it opens more. */
+  hint?: string;
   run: () => void;
 }
 
@@ -130,7 +130,8 @@ export function BoardMenu({ board, menu }: { board: Board; menu: Menu }) {
   };
   const close = () => {
     board.set({ menu: undefined });
-    giveBack("from" in menu ? menu.from : (before?.closest(".react-flow__node")?.getAttribute("data-id") ?? undefined));
+    const selected = menu.kind === "selection" ? [...board.getUi().selection].at(-1) : undefined;
+    giveBack("from" in menu ? menu.from : (selected ?? before?.closest(".react-flow__node")?.getAttribute("data-id") ?? undefined));
   };
 
   useEffect(() => {
@@ -162,7 +163,7 @@ export function BoardMenu({ board, menu }: { board: Board; menu: Menu }) {
   return (
     <div ref={element} role="menu" tabIndex={-1} aria-label={title} className={styles.menu} style={{ left, top: Math.max(top, 64) }} onKeyDown={type}>
       <p className={styles.menuTitle}>{title}</p>
-      {items.map(({ label, purpose, keys, run }) => (
+      {items.map(({ label, purpose, hint, run }) => (
         <button
           key={label}
           type="button"
@@ -174,13 +175,13 @@ export function BoardMenu({ board, menu }: { board: Board; menu: Menu }) {
             run();
             const opened = board.getUi();
             // A menu or panel that was opened takes the keyboard.
-            if (!opened.menu && (!opened.panel || opened.panel === panel)) giveBack();
+            if (!opened.menu && (!opened.panel || opened.panel === panel)) giveBack(menu.kind === "selection" ? [...opened.selection].at(-1) : undefined);
           }}
         >
           {label}
-          {keys !== undefined && (
-            <span className={styles.keys} aria-hidden="true">
-              {keyNames(keys).join(" ")}
+          {hint !== undefined && (
+            <span className={styles.hint} aria-hidden="true">
+              {hint}
             </span>
           )}
         </button>
@@ -203,8 +204,8 @@ function contentOf(board: Board, menu: Menu): { title: string; items: Item[] } {
     return {
       title: opened?.label ?? "Selection",
       items: items.map((item) => ({
-        label: item.items ? `${item.label} ▸` : item.label,
-        ...(item.keys[0] !== undefined && { keys: item.keys[0] }),
+        label: item.label,
+        ...(item.items ? { hint: "▸" } : item.keys[0] !== undefined && { hint: keyNames(item.keys[0]).join(" ") }),
         run: () => {
           board.set({ menu: item.items ? { ...menu, of: item.id } : undefined });
           if (!item.items) runItem(board, item);

@@ -241,7 +241,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
               <Waiting label="Opening the canvas" />
             )}
             <p id="board-help" className="unseen">
-              Tab moves through the nodes in view, Ctrl Space selects several, arrow keys move the selection, question mark lists all keys. The outline has the same content as a tree.
+              Tab moves through the nodes in view, Ctrl Space selects several, Ctrl period goes to what can be done with them, arrow keys move the selection, question mark lists all keys. The outline has the same content as a tree.
             </p>
             <p role="status" className="unseen">
               {ui.selection.size > 0 && `${count(ui.selection.size, "node")} selected${ui.isCollecting ? ". Tab keeps the selection, Escape ends it." : ""}`}
