@@ -75,6 +75,7 @@ export function kindOf(nodes: Node[], link: Connection | undefined): Kind | unde
 const one = ({ nodes }: Selected): Node => nodes[0] as Node;
 const isOne = ({ nodes }: Selected) => nodes.length === 1;
 const areSeveral = ({ nodes }: Selected) => nodes.length > 1;
+const hasMembers = ({ board, nodes }: Selected) => [...board.graph.nodes.values()].some(({ metadata }) => metadata.sectionId === nodes[0]?.id);
 const isLockedNow = ({ nodes }: Selected) => nodes.every(isLocked);
 const mayMakeImages = ({ board }: Selected) => board.scopes.includes("image:generate");
 const attemptOf = ({ board, nodes }: Selected) => attemptAt(board, nodes, [...board.scopes]);
@@ -165,7 +166,7 @@ const ROWS: Record<string, Row> = {
   bottom: align("bottom", "Align bottom edges", "S"),
   across: distribute("x", "Equal gaps across", "H"),
   down: distribute("y", "Equal gaps down", "V"),
-  tidy: { ...lay("tidy", "Tidy", ["Shift+A"]), can: ({ board, nodes }) => arrangement(board.graph, nodes, "tidy", String).length > 0 },
+  tidy: { ...lay("tidy", "Tidy", ["Shift+A"]), can: (selected) => areSeveral(selected) || hasMembers(selected) },
   row: lay("row", "Arrange in a row"),
   column: lay("column", "Arrange in a column"),
   grid: lay("grid", "Arrange in a grid"),
@@ -198,7 +199,7 @@ const ROWS: Record<string, Row> = {
     label: "Fit to its members",
     icon: "fit",
     isRemote: true,
-    can: ({ board, nodes }) => [...board.graph.nodes.values()].some(({ metadata }) => metadata.sectionId === nodes[0]?.id),
+    can: hasMembers,
     run: (selected) => void layOut(selected.board, "Fit the Section", (_, real) => [{ type: "section.fit", nodeId: real(one(selected).id) }]),
   },
   members: { label: "Select the members", icon: "select", keys: ["M"], isReading: true, can: ({ nodes }) => nodes.some(isSection), run: ({ board, nodes }) => selectMembers(board, nodes) },

@@ -37,8 +37,9 @@ interface Props {
 
 export function SelectionBar({ board, camera, graph, ui, isHidden }: Props) {
   const { state } = board.engine.getSnapshot();
-  const items = useMemo(() => itemsOf(board), [board, graph, ui.selection, ui.link, state]);
-  if (isHidden || ui.drag || ui.resize || ui.editing || items.length === 0) return null;
+  const isShown = !isHidden && !ui.drag && !ui.resize && !ui.editing;
+  const items = useMemo(() => (isShown ? itemsOf(board) : []), [board, graph, ui.selection, ui.link, state, isShown]);
+  if (items.length === 0) return null;
   return <Bar key={items.map(({ id }) => id).join(" ")} board={board} camera={camera} items={items} open={ui.menu?.kind === "selection" ? ui.menu.of : undefined} />;
 }
 
@@ -105,7 +106,7 @@ function Bar({ board, camera, items, open }: { board: Board; camera: Camera; ite
       all[to]?.focus();
     } else if (event.key === "Escape") {
       board.surface?.focus([...board.getUi().selection].at(-1));
-    } else if (event.key === "ArrowDown" && all[at]?.ariaHasPopup) {
+    } else if (event.key === "ArrowDown" && all[at]?.getAttribute("aria-haspopup")) {
       all[at].click();
     } else if (!event.key.startsWith("Arrow")) {
       return;

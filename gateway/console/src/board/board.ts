@@ -441,7 +441,10 @@ export class Board {
   resizeTo(id: string, box: Box, keepsRatio = false): void {
     const node = this.graph.nodes.get(id);
     if (!node || !this.#ui.resize) return;
-    this.#grip ??= { ...gripOf(this.graph, new Set([id]), this.surface?.seen), pointer: { x: 0, y: 0 } };
+    if (!this.#grip) {
+      this.#grip = { ...gripOf(this.graph, new Set([id]), this.surface?.seen), pointer: { x: 0, y: 0 } };
+      this.#held = HELD;
+    }
     this.set({ resize: { id, ...resizedTo(this.#grip, box, this.#held, this.#scale, this.#ui.resize.guides, keepsRatio) } });
   }
 

@@ -117,8 +117,8 @@ export function duplicated(graph: Graph, ids: Iterable<string>, newId: NewId, po
   });
   for (const node of all) {
     const home = node.metadata.sectionId;
-    const around = () => sectionAround(graph, { ...boxOf(node), x: node.position.x + by.x, y: node.position.y + by.y })?.id;
-    const next = copies.get(home ?? "") ?? (point && !isSection(node) ? around() : home);
+    const found = () => sectionAround(graph, { ...boxOf(node), x: node.position.x + by.x, y: node.position.y + by.y })?.id;
+    const next = copies.get(home ?? "") ?? (point && !isSection(node) ? found() : home);
     // The service puts a copy into the Section of its original.
     if (next !== home) changes.push({ do: "update", on: "node", id: copies.get(node.id) as string, set: { "metadata.sectionId": next ?? null }, was: { "metadata.sectionId": home ?? null } });
   }

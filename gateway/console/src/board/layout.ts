@@ -27,7 +27,7 @@ export function arrangement(graph: Graph, nodes: Node[], how: Arrangement, real:
   if (nodeIds.length === 0) return [];
   const columns = Math.max(...rows.map(({ length }) => length));
   return [
-    { type: "layout.arrange", nodeIds, ...(how === "tidy" ? { layout: "grid", columns } : { layout: how }) },
+    { type: "layout.arrange", nodeIds, ...(how === "tidy" ? { layout: "grid" as const, columns } : { layout: how }) },
     ...(section && !isLocked(section) ? [{ type: "section.fit", nodeId: real(section.id) } as const] : []),
   ];
 }

@@ -22,17 +22,15 @@ interface Props {
   lettersOf?: (node: Node) => number;
 }
 
-/** The height at which `node` shows all that is in its field, but at least `least`. */
-function heightFor(node: Node, field: HTMLElement, least: number): number {
-  const { clientHeight, style } = field;
-  const { flex } = style;
-  // As high as it is, a field would not say that it needs less.
+/** The height that a field needs to show all that is in it. As high as it is, it would not say that it needs less. */
+function heightOf(field: HTMLElement): number {
+  const { style } = field;
   style.flex = "none";
   style.height = "0";
-  const needed = field.scrollHeight;
+  const { scrollHeight } = field;
+  style.flex = "";
   style.height = "";
-  style.flex = flex;
-  return Math.max(Math.round(node.height - clientHeight + needed), least);
+  return scrollHeight;
 }
 
 function textOf(board: Board, id: string, field: Props["field"]): string {
@@ -49,6 +47,8 @@ export function TextField({ id, field, value, label, className, fontSize, letter
   const [least] = useState(() => board.graph.nodes.get(id)?.height ?? 0);
   /** The outline, if the keyboard came from there: it goes back. */
   const [outline] = useState(() => document.activeElement?.closest<HTMLElement>("[role=tree]"));
+  /** How much higher the node is than its field. */
+  const frame = useRef<number>(undefined);
   const element = useRef<HTMLTextAreaElement & HTMLInputElement>(null);
 
   // Somebody else changed the text, and nothing was typed since.
@@ -59,8 +59,9 @@ export function TextField({ id, field, value, label, className, fontSize, letter
 
   /** The height of a node that grows. */
   function height(): number | undefined {
-    const node = board.graph.nodes.get(id);
-    return lettersOf && node && element.current ? heightFor(node, element.current, least) : undefined;
+    if (!lettersOf || !element.current) return undefined;
+    frame.current ??= least - element.current.clientHeight;
+    return Math.max(Math.round(frame.current + heightOf(element.current)), least);
   }
 
   function flush(text: string) {
