@@ -35,7 +35,7 @@ async function select(page: Page, ...titles: string[]): Promise<void> {
   await page.keyboard.press("Escape");
   for (const [at, title] of titles.entries()) {
     const isSection = title === "Frame";
-    await (isSection ? page.getByText(title, { exact: true }).last() : node(page, title)).click({ ...(at > 0 && { modifiers: ["Shift"] }), ...(!isSection && { position: { x: 30, y: 60 } }) });
+    await (isSection ? page.getByText(title, { exact: true }).last() : node(page, title)).click({ ...(at > 0 && { modifiers: ["Shift"] }), ...(!isSection && { position: { x: 20, y: 20 } }) });
   }
 }
 
@@ -90,7 +90,7 @@ scene("every selection has a bar, and all of it is in the menu, the palette, the
   }
   await isAccessible();
   await page.keyboard.press("Escape");
-  await page.locator(".react-flow__edge").first().click();
+  await page.locator(".react-flow__edge").first().focus();
   await becomes(() => labels(page), ["Change the purpose…", "Turn it around", "Delete"]);
   await isAccessible();
   await button(page, "Turn it around").click();
@@ -114,7 +114,7 @@ scene("an image is cropped, formatted, downloaded and deleted with two interacti
       await button(page, name).click();
       const panel = page.getByRole("complementary", { name: "Inspect" });
       await becomes(() => panel.getByLabel("Make a new image").inputValue(), slug);
-      await panel.getByRole("button", { name: "Close", exact: true }).click();
+      await panel.getByRole("button", { name: "Close" }).click();
     }
     await select(page, title);
     const download = page.waitForEvent("download");

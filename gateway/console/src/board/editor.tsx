@@ -69,12 +69,12 @@ const DRAWING = 100;
 
 export function Editor({ handle, role, canChange: hasRole, review, error, live, shown, reload, signedOut }: Props) {
   const { account, session } = useSession();
-  const { scopes } = session;
+  const scopes = session.scopes.join(" ");
   const engine = useEngine(account.id, handle, hasRole);
   const snapshot = useSyncExternalStore(engine.subscribe, engine.getSnapshot);
   // The service may have refused a change before the review shows that the role was withdrawn.
   const canChange = hasRole && snapshot.state !== "read-only";
-  const board = useMemo(() => new Board(engine, canChange, handle, scopes), [engine, canChange, handle, scopes]);
+  const board = useMemo(() => new Board(engine, canChange, handle, scopes.split(" ")), [engine, canChange, handle, scopes]);
   const uploads = useMemo(() => boardUploads(account.id, handle), [account.id, handle]);
   const ui = useSyncExternalStore(board.subscribe, board.getUi);
   const list = useSyncExternalStore(uploads.subscribe, uploads.getList);
