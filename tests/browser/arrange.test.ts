@@ -22,10 +22,10 @@ scene("what is dragged and resized snaps to others, with a line, unless Ctrl is 
   await page.mouse.move(from.x, from.y);
   await page.mouse.down();
   await to(-306, 40);
-  await becomes(() => page.locator("[class*=guide]").count(), 1);
+  await becomes(() => page.locator("[data-guide]").count(), 1);
   await isAccessible();
   await page.keyboard.down("Control");
-  await becomes(() => page.locator("[class*=guide]").count(), 0);
+  await becomes(() => page.locator("[data-guide]").count(), 0);
   await page.keyboard.up("Control");
   await page.mouse.up();
   await until(canvas, "its left edge is that of the other", (graph) => at(graph, "Two")?.x === 0);
@@ -46,10 +46,12 @@ scene("Shift keeps a drag on an axis, and Alt makes a copy", async ({ page, expe
     const from = await middle(node(page, "One"));
     await page.mouse.move(from.x, from.y);
     await page.mouse.down();
-    await page.mouse.move(from.x + x / 2, from.y + y / 2, { steps: 4 });
+    // A drag begins after 4 pixels.
+    await page.mouse.move(from.x + 5, from.y);
+    await page.mouse.move(from.x + 5 + x / 2, from.y + y / 2, { steps: 4 });
     await page.keyboard.down(key);
-    await page.mouse.move(from.x + x, from.y + y, { steps: 4 });
-    if (key === "Alt") await becomes(() => page.locator("[class*=ghost]").count(), 1);
+    await page.mouse.move(from.x + 5 + x, from.y + y, { steps: 4 });
+    if (key === "Alt") await becomes(() => page.locator("[data-ghost]").count(), 1);
     await page.mouse.up();
     await page.keyboard.up(key);
   };

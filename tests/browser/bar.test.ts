@@ -58,6 +58,7 @@ scene("every selection has a bar, and all of it is in the menu, the palette, the
   for (const [titles, expected] of KINDS) {
     await select(page, ...titles);
     await becomes(() => labels(page), expected);
+    await becomes(() => page.locator("[data-moving]").count(), 0);
     await shot(page, titles.join("-"));
     await button(page, "More").click();
     const all = [...expected.slice(0, -1), ...(await menu(page))];
@@ -108,7 +109,12 @@ scene("an image is cropped, formatted, downloaded and deleted with two interacti
   for (const [at, width] of [1440, 1024, 390].entries()) {
     const title = `Image ${"ABC"[at]}`;
     await page.setViewportSize({ width, height: width === 390 ? 844 : 800 });
-    await page.keyboard.press("0");
+    // The board takes on the size of the window in a later frame.
+    await becomes(async () => {
+      await page.keyboard.press("0");
+      const { x, width: across } = await box(node(page, title));
+      return x > 0 && x + across < width;
+    }, true);
     for (const [name, slug] of [["Crop", "crop"], ["Format", "change-aspect-ratio"]] as const) {
       await select(page, title);
       await button(page, name).click();
@@ -194,7 +200,7 @@ scene("Alt F10 and Ctrl period go into the bar, arrows through it, and Escape ba
   expect(NOBODY);
   const { canvas, url } = await makeBoard("Keys", [text("One", 0, 0), text("Two", 400, 0)]);
   await openBoard(page, url);
-  await node(page, "One").focus();
+  await node(page, "One").click();
   const focused = () => page.evaluate(() => document.activeElement?.getAttribute("aria-label"));
   for (const key of ["Alt+F10", "Control+."]) {
     await page.keyboard.press(key);

@@ -78,9 +78,10 @@ export function sameSize(graph: Graph, ids: Iterable<string>, side: "width" | "h
   });
 }
 
+const level = ({ metadata }: Node) => metadata.zIndex ?? 0;
+
 /** Puts nodes above or below all others, in the order that they have. */
 export function stacked(graph: Graph, ids: Iterable<string>, end: "front" | "back"): Change[] {
-  const level = ({ metadata }: Node) => metadata.zIndex ?? 0;
   const chosen = new Set(ids);
   const all = [...graph.nodes.values()].map(level);
   const nodes = [...graph.nodes.values()].filter(({ id }) => chosen.has(id)).toSorted((a, b) => level(a) - level(b));
@@ -131,9 +132,9 @@ export function linesOf(nodes: Node[]): Lines {
     const other = axis === "x" ? "y" : "x";
     const lines = some.flatMap((node) => {
       const [begin, length] = [node.position[axis], node[SIDES[axis]]];
-      const span = { from: node.position[other], to: node.position[other] + node[SIDES[other]] };
+      const [from, to] = [node.position[other], node.position[other] + node[SIDES[other]]];
       const inner = isSection(node) ? [begin + INNER, begin + length - INNER] : [];
-      return [begin, begin + length / 2, begin + length, ...inner].map((at) => ({ at, ...span }));
+      return [begin, begin + length / 2, begin + length, ...inner].map((at) => ({ at, from, to }));
     });
     return lines.toSorted((a, b) => a.at - b.at);
   };

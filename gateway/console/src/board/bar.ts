@@ -285,7 +285,8 @@ export function keyRows(canChange: boolean): { id: string; what: string; keys: r
     return [{ id, what: label, keys, ...(keys.length === 0 && { how: "in the bar" }), rows }];
   };
   const top = [...ids].filter((id) => !(id in SHARED)).flatMap(rowOf);
-  return top.flatMap((row) => [row, ...split(row.rows ?? "").flatMap(rowOf).filter(({ keys }) => keys.length > 0)]);
+  const below = (rows = "") => split(rows).flatMap(rowOf).filter(({ keys }) => keys.length > 0);
+  return top.flatMap((row) => [row].concat(below(row.rows)));
 }
 
 /** What a key press does now: with the selection, or else by itself. */
@@ -338,9 +339,10 @@ const COVERED = { left: 76, top: 64, bottom: 76 };
 /** The part of the board that nothing covers. */
 export const freePart = ({ width, height }: Size): Box => ({ x: COVERED.left, y: COVERED.top, width: Math.max(width - COVERED.left, 0), height: Math.max(height - COVERED.top - COVERED.bottom, 0) });
 
+const clamp = (value: number, least: number, most: number) => Math.max(Math.min(value, most), least);
+
 /** Where the bar is: above the selection, below it, at a side of it, or, if that fills the free part of the board, at the top of it. */
 export function placeBar(box: Box, bar: Size, free: Box): Point {
-  const clamp = (value: number, least: number, most: number) => Math.max(Math.min(value, most), least);
   const [right, bottom] = [free.x + free.width - bar.width - GAP, free.y + free.height - bar.height - GAP];
   const x = clamp(box.x + box.width / 2 - bar.width / 2, free.x + GAP, right);
   const y = clamp(box.y + box.height / 2 - bar.height / 2, free.y + GAP, bottom);

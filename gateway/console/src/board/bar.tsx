@@ -1,6 +1,5 @@
 /** The bar of the selection: above it, or on touch screens and narrow windows at the bottom edge. What it has is in `bar.ts`. */
-import { type KeyboardEvent, useEffect, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
-import type { Graph } from "../sync/graph.ts";
+import { type KeyboardEvent, useEffect, useLayoutEffect, useRef, useState, useSyncExternalStore } from "react";
 import { keyNames } from "../ui/keys.ts";
 import { Icon } from "../ui/parts.tsx";
 import type { Box } from "../view.ts";
@@ -29,32 +28,38 @@ function boxOfSelection({ graph, selected, getUi }: Board): Box | undefined {
 interface Props {
   board: Board;
   camera: Camera;
-  graph: Graph;
   ui: Ui;
   /** Whether a gesture is under way that the board does not know. */
   isHidden: boolean;
 }
 
-export function SelectionBar({ board, camera, graph, ui, isHidden }: Props) {
-  const { state } = board.engine.getSnapshot();
-  const isShown = !isHidden && !ui.drag && !ui.resize && !ui.editing;
-  const items = useMemo(() => (isShown ? itemsOf(board) : []), [board, graph, ui.selection, ui.link, state, isShown]);
-  if (items.length === 0) return null;
-  return <Bar key={items.map(({ id }) => id).join(" ")} board={board} camera={camera} items={items} open={ui.menu?.kind === "selection" ? ui.menu.of : undefined} />;
+export function SelectionBar({ board, camera, ui, isHidden }: Props) {
+  const items = isHidden || ui.drag || ui.resize || ui.editing ? [] : itemsOf(board);
+  const box = boxOfSelection(board);
+  if (items.length === 0 || !box) return null;
+  return <Bar key={items.map(({ id }) => id).join(" ")} board={board} camera={camera} items={items} box={box} open={ui.menu?.kind === "selection" ? ui.menu.of : undefined} />;
 }
 
 const titleOf = ({ label, keys, refused }: Item) => refused ?? (keys[0] === undefined ? label : `${label} (${keyNames(keys[0]).join(" ")})`);
 
-function Bar({ board, camera, items, open }: { board: Board; camera: Camera; items: Item[]; open: string | undefined }) {
+/** How wide the bar may be. */
+const roomOf = ({ screen }: Camera) => freePart(screen).width - 16;
+
+function Bar({ board, camera, items, box, open }: { board: Board; camera: Camera; items: Item[]; box: Box; open: string | undefined }) {
   const isTouch = useIsTouch();
   const element = useRef<HTMLDivElement>(null);
   const primary = items.filter(({ isPrimary }) => isPrimary).length;
   /** How many items there is room for. */
-  const [most, setMost] = useState(primary);
+  const [{ most, room }, fit] = useState({ most: primary, room: roomOf(camera) });
   const [at, setAt] = useState(0);
   const rest = isTouch ? undefined : items.slice(most);
   const buttons = isTouch ? items : items.slice(0, most);
   const size = buttons.length + (rest && rest.length > 0 ? 1 : 0);
+
+  useLayoutEffect(() => {
+    const width = element.current?.offsetWidth ?? 0;
+    if (!isTouch && width > room && most > 1) fit({ most: most - 1, room });
+  }, [isTouch, most, room]);
 
   useLayoutEffect(() => {
     const bar = element.current as HTMLDivElement;
@@ -62,14 +67,11 @@ function Bar({ board, camera, items, open }: { board: Board; camera: Camera; ite
       bar.style.transform = "";
       return;
     }
-    const { offsetWidth: width, offsetHeight: height } = bar;
-    if (width > freePart(camera.screen).width - 16 && most > 1) setMost(most - 1);
+    const size = { width: bar.offsetWidth, height: bar.offsetHeight };
     const place = () => {
-      const box = boxOfSelection(board);
-      if (!box) return;
-      const { left, top, width: across, height: down } = camera.toBoard(box);
-      const { x, y } = placeBar({ x: left, y: top, width: across, height: down }, { width, height }, freePart(camera.screen));
-      bar.style.transform = `translate(${Math.round(x)}px, ${Math.round(y)}px)`;
+      const { left, top, ...shown } = camera.toBoard(box);
+      const at = placeBar({ x: left, y: top, ...shown }, size, freePart(camera.screen));
+      bar.style.transform = `translate(${Math.round(at.x)}px, ${Math.round(at.y)}px)`;
     };
     place();
     return camera.subscribe(place);
@@ -85,11 +87,11 @@ function Bar({ board, camera, items, open }: { board: Board; camera: Camera; ite
 
   // A wider board may have room again.
   useEffect(() => {
-    const observer = new ResizeObserver(() => setMost(primary));
+    const observer = new ResizeObserver(() => fit({ most: primary, room: roomOf(camera) }));
     const board = element.current?.parentElement;
     if (board) observer.observe(board);
     return () => observer.disconnect();
-  }, [primary]);
+  }, [camera, primary]);
 
   function openAt(button: Element, of: string) {
     const { left, top, bottom } = button.getBoundingClientRect();

@@ -489,13 +489,17 @@ export class Board {
     this.duplicate(drag.ids, { x: middle.x + drag.by.x, y: middle.y + drag.by.y });
   }
 
+  resize(id: string, box: Box): void {
+    const node = this.graph.nodes.get(id);
+    if (node) this.engine.perform("Resize a node", [resized(node, box)]);
+    this.#grip = undefined;
+    this.set({ resize: undefined });
+  }
+
   /** Ends a resize where it is. */
   endResize(): void {
     const { resize } = this.#ui;
-    const node = resize && this.graph.nodes.get(resize.id);
-    this.#grip = undefined;
-    this.set({ resize: undefined });
-    if (node) this.engine.perform("Resize a node", [resized(node, resize.box)]);
+    if (resize) this.resize(resize.id, resize.box);
   }
 
   setFields(label: string, nodes: Node[], fields: Fields): void {

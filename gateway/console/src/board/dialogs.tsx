@@ -4,7 +4,7 @@ import { flushSync } from "react-dom";
 import { isSection } from "../sync/graph.ts";
 import { keyNames } from "../ui/keys.ts";
 import { type Entry, EntryKind, KeyDialog, type KeyGroup, Keys, PaletteDialog } from "../ui/palette.tsx";
-import { itemsOf, keyRows, leavesOf, runItem } from "./bar.ts";
+import { type Item as SelectionItem, itemsOf, keyRows, leavesOf, runItem } from "./bar.ts";
 import type { Board, Menu } from "./board.ts";
 import { type Command, COMMANDS, isPossible } from "./commands.ts";
 import styles from "./dialogs.module.css";
@@ -44,6 +44,8 @@ export function KeyList({ board, close }: { board: Board; close: () => void }) {
 
 const MOST_FOUND = 40;
 
+const hintOf = ([first]: readonly string[], kind?: string) => (first === undefined ? kind && <EntryKind>{kind}</EntryKind> : <Keys combination={first} />);
+
 function entriesOf(board: Board, query: string, close: () => void): Entry[] {
   const wanted = query.trim().toLowerCase();
   const commands = COMMANDS.filter((one) => one.id !== "palette" && one.label.toLowerCase().includes(wanted) && isPossible(one, board) && !one.label.startsWith("…"));
@@ -51,20 +53,19 @@ function entriesOf(board: Board, query: string, close: () => void): Entry[] {
     close();
     command.run(board);
   };
-  const hint = (keys: readonly string[], kind?: string) => (keys[0] === undefined ? kind && <EntryKind>{kind}</EntryKind> : <Keys combination={keys[0]} />);
   // Those that are there without a selection, too, are commands.
   const items = leavesOf(itemsOf(board)).filter(({ id, label }) => !commands.some((command) => command.id === id && command.label === label) && label.toLowerCase().includes(wanted));
   const entries: Entry[] = [
     ...items.map((item) => ({
       key: `selection ${item.id}`,
       label: item.label,
-      hint: hint(item.keys, "selection"),
+      hint: hintOf(item.keys, "selection"),
       run: () => {
         close();
         runItem(board, item);
       },
     })),
-    ...commands.map((command) => ({ key: command.id, label: command.label, hint: hint(command.keys), run: run(command) })),
+    ...commands.map((command) => ({ key: command.id, label: command.label, hint: hintOf(command.keys), run: run(command) })),
   ];
   if (wanted === "") return entries;
   const [selected] = board.selected.length === 1 ? board.selected : [];
@@ -192,6 +193,16 @@ export function BoardMenu({ board, menu }: { board: Board; menu: Menu }) {
 
 const item = ({ label, purpose }: Choice, run: () => void): Item => ({ label, purpose, run });
 
+function itemOfSelection(board: Board, menu: Menu & { kind: "selection" }, item: SelectionItem): Item {
+  const { id, label, keys, items } = item;
+  const hint = items ? "▸" : keyNames(keys[0] ?? "").join(" ");
+  const run = () => {
+    board.set({ menu: items ? { ...menu, of: id } : undefined });
+    if (!items) runItem(board, item);
+  };
+  return { label, ...(keys[0] !== undefined || items ? { hint } : {}), run };
+}
+
 function contentOf(board: Board, menu: Menu): { title: string; items: Item[] } {
   if (menu.kind === "connect") {
     const { from, to } = menu;
@@ -203,14 +214,7 @@ function contentOf(board: Board, menu: Menu): { title: string; items: Item[] } {
     const items = opened?.items ?? (menu.of === undefined ? all : all.slice(Number(menu.of)));
     return {
       title: opened?.label ?? "Selection",
-      items: items.map((item) => ({
-        label: item.label,
-        ...(item.items ? { hint: "▸" } : item.keys[0] !== undefined && { hint: keyNames(item.keys[0]).join(" ") }),
-        run: () => {
-          board.set({ menu: item.items ? { ...menu, of: item.id } : undefined });
-          if (!item.items) runItem(board, item);
-        },
-      })),
+      items: items.map((item) => itemOfSelection(board, menu, item)),
     };
   }
   if (menu.kind === "create") {

@@ -31,13 +31,13 @@ export function Guides({ board, camera, graph, ui }: Props) {
   return (
     <>
       {ghosts.map((node) => (
-        <div key={node.id} className={styles.ghost} style={camera.toBoard(boxOf(node))} />
+        <div key={node.id} data-ghost className={styles.ghost} style={camera.toBoard(boxOf(node))} />
       ))}
       {guides.map(({ axis, at, from, to, gap }) => {
         const length = to - from;
         const { left, top, width, height } = camera.toBoard(axis === "x" ? { x: at, y: from, width: 0, height: length } : { x: from, y: at, width: length, height: 0 });
         return (
-          <div key={axis} className={styles.guide} style={{ left, top, width: Math.max(width, 1), height: Math.max(height, 1) }}>
+          <div key={axis} data-guide={axis} className={styles.guide} style={{ left, top, width: Math.max(width, 1), height: Math.max(height, 1) }}>
             {gap !== undefined && <span className={styles.gap}>{gap}</span>}
           </div>
         );

@@ -276,7 +276,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
         onKeyDown={typeOnEdge}
       />
       <Guides board={board} camera={camera} graph={graph} ui={ui} />
-      {isDrawn && <SelectionBar board={board} camera={camera} graph={graph} ui={ui} isHidden={marquee !== undefined} />}
+      {isDrawn && <SelectionBar board={board} camera={camera} ui={ui} isHidden={marquee !== undefined} />}
       {isDrawn && <Minimap camera={camera} graph={graph} index={index} />}
       {marquee && <div className={styles.marquee} style={camera.toBoard(marquee)} />}
     </DetailContext>

@@ -80,10 +80,10 @@ export function TextField({ id, field, value, label, className, fontSize, letter
   }, [text]);
 
   // A line more or less is seen at once.
-  const grow = useEffectEvent(() => {
+  const grow = useEffectEvent((text: string) => {
     if ((height() ?? board.graph.nodes.get(id)?.height) !== board.graph.nodes.get(id)?.height) flush(text);
   });
-  useLayoutEffect(() => grow(), [text]);
+  useLayoutEffect(() => grow(text), [text]);
 
   const isTyped = text !== base;
   useEffect(() => {
