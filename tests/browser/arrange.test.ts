@@ -21,7 +21,9 @@ scene("what is dragged and resized snaps to others, with a line, unless Ctrl is 
   const to = (x: number, y: number) => page.mouse.move(from.x + x, from.y + y, { steps: 6 });
   await page.mouse.move(from.x, from.y);
   await page.mouse.down();
-  await to(-306, 40);
+  // A drag begins after 4 pixels.
+  await to(-5, 0);
+  await to(-311, 40);
   await becomes(() => page.locator("[data-guide]").count(), 1);
   await isAccessible();
   await page.keyboard.down("Control");
