@@ -266,7 +266,7 @@ scene("changes of more than 200 operations are files that can each be applied, a
     await apply(canvas, operations);
   }
   const moved = await read(canvas);
-  assert(grid.every(({ title, position }) => titled(moved, title)?.position.y === position.y + 64));
+  assert(grid.every(({ title, position }) => titled(moved, title)?.position.y === position.y + 10));
   assert.match(await saved("Save the texts in conflict"), /Yours:\nMy brief\n\nTheirs:\nTheir brief\n/);
   await kept.getByRole("button", { name: "Discard" }).click();
   await kept.waitFor({ state: "detached" });

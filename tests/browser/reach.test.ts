@@ -343,12 +343,12 @@ scene("what is opened from a menu has the keyboard, and a panel that is closed b
     await page.waitForTimeout(300);
   };
   await node(page, "One").focus();
-  await choose("Connect the two selected nodes");
+  await choose("Connect the two…");
   await page.getByRole("menu", { name: "Connect for" }).locator(":focus").waitFor();
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("Escape");
   await becomes(async () => (await focused(page))?.startsWith("Text One"), true, "the second menu gives the keyboard back");
-  await choose("Properties and Actions");
+  await choose("Inspect");
   await page.getByRole("heading", { name: "Inspect" }).and(page.locator(":focus")).waitFor();
   await page.keyboard.press("p");
   await page.getByRole("button", { name: "Inspect", exact: true }).and(page.locator(":focus")).waitFor();

@@ -89,8 +89,9 @@ test("canvases share one connection, which ends with the last follower", async (
   stream.do({ unfollow: "a" });
 });
 
+const role = (accessRole: string) => bytes(`event: role\ndata: ${JSON.stringify({ canvas: "a", accessRole })}\n\n`);
+
 test("a new listener hears the role that the person has now, and none after the canvas is left", async () => {
-  const role = (accessRole: string) => bytes(`event: role\ndata: ${JSON.stringify({ canvas: "a", accessRole })}\n\n`);
   const { stream, heard } = service((sent) => {
     sent.enqueue(role("editor"));
     sent.enqueue(role("viewer"));

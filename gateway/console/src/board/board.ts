@@ -1,9 +1,10 @@
 /** What a person does on the board: the selection, what is edited, and the gestures. It knows no React. */
 import type { Engine } from "../sync/engine.ts";
-import { nameOf, retitle, update } from "../sync/change.ts";
-import { type Fields, type Graph, graphOf, isSection, type Node } from "../sync/graph.ts";
+import { type Change, nameOf, retitle, update } from "../sync/change.ts";
+import { type Fields, type Graph, graphOf, isSection, type Node, same } from "../sync/graph.ts";
 import { Notifier } from "../sync/notifier.ts";
 import { canvasOf } from "../address.ts";
+import { dragged, type Grip, gripOf, type Guide, HELD, type Held, isLocked, resizedTo, stacked } from "./arrange.ts";
 import { nodeSizeOf, type Placed } from "../assets.ts";
 import { count as counted, firstOf, number } from "../format.ts";
 import type { Box, Point, Size } from "../view.ts";
@@ -32,7 +33,7 @@ import {
 import { MOST_TEXT, MOST_TITLE } from "./limits.ts";
 import type { ActionAttempt, Draft, Entered } from "./making.ts";
 import { placeFor, type Where } from "./places.ts";
-import { SpatialIndex } from "./spatial.ts";
+import { boundsOf, middleOf, SpatialIndex } from "./spatial.ts";
 import { variantOf } from "./variants.ts";
 
 /** What a person can do about a notice. */
@@ -83,8 +84,8 @@ export type Menu =
   | { kind: "connect"; from: string; to: string; at: Point }
   /** A connection was dropped where nothing is: a node that is made there. */
   | { kind: "create"; from: string; isReverse: boolean; point: Point; at: Point }
-  /** What can be done with the selection. */
-  | { kind: "selection"; at: Point }
+  /** What can be done with the selection: all of it, what the bar has no room for, or what an item of it opens. */
+  | { kind: "selection"; at: Point; of?: string }
   /** The purpose of a connection that exists. */
   | { kind: "purpose"; connection: string; at: Point };
 
@@ -100,8 +101,8 @@ export interface Ui {
   isPanning: boolean;
   menu: Menu | undefined;
   dialog: "palette" | "keys" | undefined;
-  drag: Drag | undefined;
-  resize: { id: string; box: Box } | undefined;
+  drag: (Drag & { guides?: Guide[]; isCopy?: boolean }) | undefined;
+  resize: { id: string; box: Box; guides?: Guide[] } | undefined;
   /** Whether connections are left out. */
   areLinesHidden: boolean;
   panel: "inspect" | "make" | "recipes" | "assets" | "runs" | "outline" | "findings" | undefined;
@@ -111,8 +112,9 @@ export interface Ui {
   making: "image" | "video" | undefined;
   /** What was entered there, also while it is closed. */
   entered: Entered;
-  /** The Action that the panel Inspect begins with. */
+  /** The Action that the panel Inspect begins with: another attempt at one, or the slug of one. */
   attempt: ActionAttempt | undefined;
+  action: string | undefined;
 }
 
 /** The key of the storage under which this browser keeps that connections are hidden. */
@@ -127,6 +129,8 @@ const NUDGE_REST = 400;
 
 /** How long after the pointer has left a node that is still shown, in milliseconds. */
 const LEAVING = 250;
+/** How much further arrow keys move the view than the selection. */
+const VIEW_STEP = 64;
 
 /** The texts of a node that people write. */
 const WRITTEN = {
@@ -159,6 +163,7 @@ export class Board {
     making: undefined,
     entered: { image: {}, again: {}, video: {} },
     attempt: undefined,
+    action: undefined,
   };
   #listeners = new Set<() => void>();
   #notices = new Notifier<[text: string, remedy: Remedy | undefined]>();
@@ -169,10 +174,19 @@ export class Board {
   #hoverListeners = new Set<() => void>();
   #leaving: ReturnType<typeof setTimeout> | undefined;
   #nudge: ReturnType<typeof setTimeout> | undefined;
+  /** What the pointer drags, and how far it is from where it began. */
+  #grip: (Grip & { pointer: Point }) | undefined;
+  #held: Held = HELD;
+  /** The handle of the canvas. */
+  readonly canvas: string;
+  /** What the session may do. */
+  readonly scopes: readonly string[];
 
-  constructor(engine: Engine, canChange = true) {
+  constructor(engine: Engine, canChange = true, canvas = "", scopes: readonly string[] = []) {
     this.engine = engine;
     this.canChange = canChange;
+    this.canvas = canvas;
+    this.scopes = scopes;
   }
 
   readonly subscribe = (listener: () => void): (() => void) => {
@@ -335,7 +349,10 @@ export class Board {
 
   /** Ends what is under way, step by step: a drag, which then has changed nothing, a menu, the editing of a text, the selection. */
   escape(): void {
-    if (this.isDragging || this.#ui.resize) return this.set({ drag: undefined, resize: undefined });
+    if (this.isDragging || this.#ui.resize) {
+      this.#grip = undefined;
+      return this.set({ drag: undefined, resize: undefined });
+    }
     this.settle();
     if (this.#ui.menu) this.set({ menu: undefined });
     else if (this.#ui.editing) this.stopEditing();
@@ -459,6 +476,8 @@ export class Board {
     }
     const [first, ...others] = nodes;
     if (!first) return;
+    const locked = nodes.filter(isLocked);
+    if (locked.length > 0) return this.notify(`${locked.length === 1 && locked[0] ? nameOf(locked[0]) : `${locked.length} nodes`} cannot be deleted while locked.`, { label: "Unlock", run: () => this.lock(false, locked) });
     const step = this.engine.perform(`Delete ${count(nodes.length, "node")}`, removed(this.graph, nodes.map(({ id }) => id)));
     this.#deleted(others.length === 0 ? `${nameOf(first)} is deleted.` : `${nodes.length} nodes are deleted.`, step);
     this.select([]);
@@ -473,6 +492,65 @@ export class Board {
     this.engine.perform(`Move ${count(changes.length, "node")}`, changes);
   }
 
+  /** Locks nodes, or unlocks them. It keeps people of the console from moving them; the service does not enforce it. */
+  lock(isLocked: boolean, nodes = this.selected): void {
+    this.setFields(isLocked ? `Lock ${count(nodes.length, "node")}` : `Unlock ${count(nodes.length, "node")}`, nodes, { "metadata.locked": isLocked || null });
+  }
+
+  /** Puts the selection above or below everything else. */
+  stack(end: "front" | "back"): void {
+    this.settle();
+    this.engine.perform(end === "front" ? "Bring to the front" : "Send to the back", stacked(this.graph, this.#ui.selection, end));
+  }
+
+  /** Does changes of the selection as one step. */
+  arrange(label: string, changesOf: (graph: Graph, ids: ReadonlySet<string>) => Change[]): void {
+    this.settle();
+    this.engine.perform(label, changesOf(this.graph, this.#ui.selection));
+  }
+
+  // Drags
+
+  /** The pointer begins to drag the selection with this node. What is locked stays. */
+  beginDrag(id: string): void {
+    this.settle();
+    if (!this.#ui.selection.has(id)) this.select([id]);
+    const free = this.selected.filter((node) => !isLocked(node)).map((node) => node.id);
+    if (free.length === 0) return;
+    const drag = dragOf(this.graph, free);
+    this.#grip = { ...gripOf(this.graph, new Set(drag.from.keys()), this.surface?.seen), pointer: { x: 0, y: 0 } };
+    this.#held = HELD;
+    this.set({ drag });
+  }
+
+  /** The pointer is this far from where it began. */
+  dragTo(pointer: Point): void {
+    const { drag } = this.#ui;
+    if (!drag || !this.isDragging) return;
+    if (!this.#grip) return this.set({ drag: { ...drag, by: pointer } });
+    this.#grip.pointer = pointer;
+    this.set({ drag: { ...drag, ...dragged(this.#grip, pointer, this.#held, this.#scale, drag) } });
+  }
+
+  /** Keys are held during a drag. */
+  hold(held: Held): void {
+    if (same(held, this.#held)) return;
+    this.#held = held;
+    if (this.#grip) this.dragTo(this.#grip.pointer);
+  }
+
+  /** The pointer resizes a node to `box`. `fit` makes the box of a node that keeps a ratio, by its width. */
+  resizeTo(id: string, box: Box, fit?: (box: Box) => Box): void {
+    const node = this.graph.nodes.get(id);
+    if (!node || !this.#ui.resize) return;
+    if (!this.#grip) {
+      this.#grip = { ...gripOf(this.graph, new Set([id]), this.surface?.seen), pointer: { x: 0, y: 0 } };
+      this.#held = HELD;
+    }
+    const { box: next, guides } = resizedTo(this.#grip, box, this.#held, this.#scale, this.#ui.resize.guides, fit !== undefined);
+    this.set({ resize: { id, box: fit ? fit(next) : next, guides } });
+  }
+
   /** Whether the pointer moves nodes. */
   get isDragging(): boolean {
     return this.#ui.drag !== undefined && this.#nudge === undefined;
@@ -482,12 +560,14 @@ export class Board {
   nudge(by: Point): void {
     if (this.isDragging) return;
     const { drag, selection } = this.#ui;
+    const free = this.selected.filter((node) => !isLocked(node)).map(({ id }) => id);
     if (selection.size === 0 || !this.canChange) {
-      this.surface?.panBy(-by.x * 8, -by.y * 8);
+      this.surface?.panBy(-by.x * VIEW_STEP, -by.y * VIEW_STEP);
       return;
     }
+    if (free.length === 0) return;
     clearTimeout(this.#nudge);
-    const { from, by: before } = drag ?? dragOf(this.graph, selection);
+    const { from, by: before } = drag ?? dragOf(this.graph, free);
     this.set({ drag: { from, by: { x: before.x + by.x, y: before.y + by.y } } });
     this.#nudge = setTimeout(() => this.settle(), NUDGE_REST);
   }
@@ -512,14 +592,26 @@ export class Board {
   drop(): void {
     const { drag } = this.#ui;
     if (!drag) return;
-    if (drag.by.x !== 0 || drag.by.y !== 0) this.move(drag.from.keys(), drag.by, drag.from);
+    this.#grip = undefined;
     this.set({ drag: undefined });
+    if (drag.by.x === 0 && drag.by.y === 0) return;
+    const box = boundsOf([...drag.from.keys()].flatMap((id) => this.graph.nodes.get(id) ?? []));
+    if (!drag.isCopy || !box) return this.move(drag.from.keys(), drag.by, drag.from);
+    const middle = middleOf(box);
+    this.duplicate(drag.from.keys(), { x: middle.x + drag.by.x, y: middle.y + drag.by.y });
   }
 
   resize(id: string, box: Box): void {
     const node = this.graph.nodes.get(id);
     if (node) this.engine.perform("Resize a node", [resized(node, box)]);
+    this.#grip = undefined;
     this.set({ resize: undefined });
+  }
+
+  /** Ends a resize where it is. */
+  endResize(): void {
+    const { resize } = this.#ui;
+    if (resize) this.resize(resize.id, resize.box);
   }
 
   setFields(label: string, nodes: Node[], fields: Fields): void {
@@ -554,7 +646,7 @@ export class Board {
   closePanel(): void {
     const { panel } = this.#ui;
     const isInside = document.activeElement === document.body || document.activeElement?.closest("aside");
-    this.set({ panel: undefined, draft: undefined, attempt: undefined });
+    this.set({ panel: undefined, draft: undefined, attempt: undefined, action: undefined });
     if (isInside) document.querySelector<HTMLElement>(`[data-panel="${panel}"]`)?.focus();
   }
 
@@ -569,12 +661,14 @@ export class Board {
     this.set({ editing: { id, field: field ?? (hasText ? "content" : "title") } });
   }
 
-  /** Writes what was typed. `was` is the text that it was typed on, `session` the time since editing began. */
-  write(id: string, field: keyof typeof WRITTEN, text: string, was: string, session: string): void {
+  /** Writes what was typed. `was` is the text that it was typed on, `session` the time since editing began, `height` that of the node with this text. */
+  write(id: string, field: keyof typeof WRITTEN, text: string, was: string, session: string, height?: number): void {
     const { name, label } = WRITTEN[field];
     const value = (one: string) => (field === "title" ? one : one || null);
-    if (text === was) return;
-    this.engine.perform(label, [{ do: "update", on: "node", id, set: { [name]: value(text) }, was: { [name]: value(was) } }], { merge: session });
+    const before = this.graph.nodes.get(id)?.height;
+    const grown = height !== undefined && height !== before ? { set: { height }, was: { height: before } } : undefined;
+    if (text === was && !grown) return;
+    this.engine.perform(label, [{ do: "update", on: "node", id, set: { [name]: value(text), ...grown?.set }, was: { [name]: value(was), ...grown?.was } }], { merge: session });
   }
 
   /** `isKept`: the keyboard goes to the node whose text was edited. */
@@ -590,6 +684,21 @@ export class Board {
   /** Asks what two nodes shall be connected for. */
   offer(from: string, to: string, at: Point): void {
     if (from !== to && this.offered(from, to).length > 0) this.set({ menu: { kind: "connect", from, to, at } });
+  }
+
+  /** Turns a connection around, if it can lead the other way. */
+  turnAround(id: string): void {
+    const connection = this.graph.connections.get(id);
+    if (!connection || !this.canTurnAround(id)) return;
+    const { fromNodeId, toNodeId, purpose, role } = connection;
+    const turned = connectionOf(this.newId(), toNodeId, fromNodeId, purpose, role);
+    this.engine.perform("Turn a connection around", [{ do: "disconnect", connection }, { do: "connect", connection: turned }]);
+    this.selectLink(turned.id);
+  }
+
+  canTurnAround(id: string): boolean {
+    const connection = this.graph.connections.get(id);
+    return connection !== undefined && this.offered(connection.toNodeId, connection.fromNodeId, id).some(({ purpose, role }) => purpose === connection.purpose && role === connection.role);
   }
 
   offered(from: string, to: string, except?: string): Choice[] {

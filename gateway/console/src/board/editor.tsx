@@ -20,9 +20,9 @@ import { Shell } from "../ui/shell.tsx";
 import { UploadList } from "../ui/upload-list.tsx";
 import { ASSET, AssetPanel, draggedAsset } from "./asset-panel.tsx";
 import { attemptAt } from "./attempts.ts";
+import { commandOf } from "./bar.ts";
 import { Board, type Ui } from "./board.ts";
 import { copiedData, copiedFrom, NODES } from "./clipboard.ts";
-import { commandOf } from "./commands.ts";
 import { Cursors } from "./cursors.tsx";
 import { BoardContext } from "./context.ts";
 import { BoardMenu, KeyList, Palette } from "./dialogs.tsx";
@@ -73,11 +73,12 @@ const DRAWING = 100;
 
 export function Editor({ handle, role, canChange: hasRole, review, error, live, shown, reload, signedOut }: Props) {
   const { account, session } = useSession();
+  const scopes = session.scopes.join(" ");
   const engine = useEngine(account.id, handle, hasRole);
   const snapshot = useSyncExternalStore(engine.subscribe, engine.getSnapshot);
   // The service may have refused a change before the review shows that the role was withdrawn.
   const canChange = hasRole && snapshot.state !== "read-only";
-  const board = useMemo(() => new Board(engine, canChange), [engine, canChange]);
+  const board = useMemo(() => new Board(engine, canChange, handle, scopes.split(" ")), [engine, canChange, handle, scopes]);
   const [peers] = useState(() => new Peers());
   const uploads = useMemo(() => boardUploads(account.id, handle), [account.id, handle]);
   const ui = useSyncExternalStore(board.subscribe, board.getUi);
@@ -247,7 +248,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
             )}
             {graph && <Cursors board={board} graph={graph} canvas={handle} live={live} peers={peers} news={snapshot.news} />}
             <p id="board-help" className="unseen">
-              Tab moves through the nodes in view, Ctrl Space selects several, arrow keys move the selection, question mark lists all keys. The outline has the same content as a tree.
+              Tab moves through the nodes in view, Ctrl Space selects several, Ctrl period goes to what can be done with them, arrow keys move the selection, question mark lists all keys. The outline has the same content as a tree.
             </p>
             <p role="status" className="unseen">
               {ui.selection.size > 0 && `${count(ui.selection.size, "node")} selected${ui.isCollecting ? ". Tab keeps the selection, Escape ends it." : ""}`}

@@ -2,6 +2,7 @@
 import { MarkerType, Position } from "@xyflow/react";
 import { type Connection, type Graph, isSection, type Node } from "../sync/graph.ts";
 import type { Point } from "../view.ts";
+import { isLocked } from "./arrange.ts";
 import type { Ui } from "./board.ts";
 import type { BoardEdge } from "./edges.tsx";
 import { described, stateId, useOf } from "./gestures.ts";
@@ -84,7 +85,7 @@ export class Elements {
 
   #node(graph: Graph, node: Node, ui: State): { key: unknown[]; element: BoardNode } {
     const isSelected = ui.selection.has(node.id);
-    const isResizable = this.#canChange && isSelected && ui.selection.size === 1 && ui.tool === "select";
+    const isResizable = this.#canChange && isSelected && ui.selection.size === 1 && ui.tool === "select" && !isLocked(node);
     const editing = ui.editing?.id === node.id ? ui.editing.field : undefined;
     const start = ui.drag?.from.get(node.id);
     const by = start && ui.drag?.by;
@@ -111,6 +112,7 @@ export class Elements {
         selected: isSelected,
         zIndex: isFrame ? 0 : 1000 + z,
         ariaLabel: label,
+        ...(isLocked(node) && { draggable: false }),
         ...((node.type === "image" || node.type === "video") && node.asset === undefined && { domAttributes: { "aria-describedby": stateId(node.id) } }),
         data: { node, editing, isResizable, number },
         // Known sizes and places: nothing is measured.

@@ -165,9 +165,9 @@ export function sectioned(graph: Graph, ids: Iterable<string>, id: string, place
   return [{ do: "create", node: section }, ...nodes.map((node) => update("node", node, { "metadata.sectionId": id }))];
 }
 
-/** The nodes that a selection rectangle takes: Sections only if they are inside as a whole. */
+/** The nodes that a selection rectangle takes: none that is locked, and Sections only if they are inside as a whole. */
 export const enclosed = (nodes: Node[], box: Box): string[] =>
-  nodes.filter((node) => (isSection(node) ? encloses(box, boxOf(node)) : touches(box, boxOf(node)))).map(({ id }) => id);
+  nodes.filter((node) => node.metadata.locked !== true && (isSection(node) ? encloses(box, boxOf(node)) : touches(box, boxOf(node)))).map(({ id }) => id);
 
 /** Whether an image can take the place of a node. The slots of a Recipe stay: its instance knows them by their ids. */
 export const isEmptySlot = ({ type, asset, metadata: { job, recipe } }: Node): boolean =>
@@ -189,6 +189,14 @@ export function filled(graph: Graph, slot: Node, image: Node, newId: NewId): Cha
       ({ connection: { fromNodeId, toNodeId, purpose, role } }): Change => ({ do: "connect", connection: connectionOf(newId(), at(fromNodeId), at(toNodeId), purpose, role) }),
     ),
   ];
+}
+
+/** The size of the letters of a text or note. Without one of its own, a note has the largest at which its text fits, as the service draws it. */
+export function letterSize({ type, width, height, metadata: { content = "", fontSize } }: Node): number {
+  if (fontSize !== undefined || type !== "sticky") return fontSize ?? 15;
+  const area = (width - 36) * (height - 60);
+  const lines = content.split("\n").length;
+  return [26, 21, 17, 14].find((size) => content.length * size * size * 0.8 <= area && lines * size * 1.42 <= height - 60) ?? 12;
 }
 
 // Connections

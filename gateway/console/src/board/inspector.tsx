@@ -19,7 +19,7 @@ import { Button, Failure, messageOf, Waiting } from "../ui/parts.tsx";
 import { QueueHint } from "../ui/queues.tsx";
 import { DRAFT } from "../words.ts";
 import { isActive, isOver, nameOf, stateOf, statusOf, videoUrl } from "../work.ts";
-import { attemptAt } from "./attempts.ts";
+import { attemptAt, sourceOf } from "./attempts.ts";
 import type { Board } from "./board.ts";
 import { useFailure } from "./failure.ts";
 import { priceOf } from "./fields.tsx";
@@ -29,8 +29,9 @@ import { type Entries, entryOf, isAnchor, paramsOf, problemsOf } from "./forms.t
 import { kindOf, statusAt } from "./gestures.ts";
 import styles from "./inspector.module.css";
 import { MOST_ALT_TEXT } from "./limits.ts";
+import { PALETTE, YELLOW } from "./colors.ts";
 import type { ActionAttempt } from "./making.ts";
-import { ProvenanceOf, sourceOf } from "./provenance.tsx";
+import { ProvenanceOf } from "./provenance.tsx";
 import { keepVideo, runAction } from "./runs.ts";
 import { allParams, captionOf, pictureOf, resizedPicture, shapeOfAction } from "./shapes.ts";
 import { useAsset, useVideo, VideoPlayer } from "./video.tsx";
@@ -46,6 +47,7 @@ interface InspectorProps {
 
 export function Inspector({ board, canvas, nodes, attempt }: InspectorProps) {
   const [node] = nodes;
+  const { action } = board.getUi();
   if (!node) return <p className={styles.hint}>Select a node to see what it is and what can be made of it.</p>;
   const images = nodes.filter(({ asset, type }) => asset !== undefined && type !== "video");
   const video = videoOf(node);
@@ -61,8 +63,8 @@ export function Inspector({ board, canvas, nodes, attempt }: InspectorProps) {
       {nodes.length === 1 && node.type === "video" && node.asset !== undefined && <StoredVideo key={node.asset} node={node} asset={node.asset} />}
       {nodes.length === 1 && <BeforeAndAfter board={board} node={node} />}
       {nodes.length === 1 && <ProvenanceOf node={node} board={board} />}
-      {board.canChange && images.length > 0 && <Actions key={attempt?.into} medium="image" board={board} canvas={canvas} sources={images} attempt={attempt} />}
-      {board.canChange && videos.length > 0 && <Actions key={attempt?.into} medium="video" board={board} canvas={canvas} sources={videos} attempt={attempt} />}
+      {board.canChange && images.length > 0 && <Actions key={attempt?.into ?? action} medium="image" board={board} canvas={canvas} sources={images} attempt={attempt} />}
+      {board.canChange && videos.length > 0 && <Actions key={attempt?.into ?? action} medium="video" board={board} canvas={canvas} sources={videos} attempt={attempt} />}
       {board.canChange && <NewElement board={board} images={images} />}
     </>
   );
@@ -266,17 +268,6 @@ function Content({ node }: { node: Node }) {
   ) : null;
 }
 
-const YELLOW = "#ffe48a";
-const PALETTE = [
-  ["Yellow", YELLOW],
-  ["Orange", "#ffc9a3"],
-  ["Pink", "#ffb8c4"],
-  ["Violet", "#d9c8ff"],
-  ["Blue", "#bfdcff"],
-  ["Green", "#c7e9d4"],
-  ["Gray", "#e3e8ee"],
-] as const;
-
 function Colors({ board, nodes }: { board: Board; nodes: Node[] }) {
   const colored = nodes.filter((node) => node.type === "sticky");
   if (colored.length === 0) return null;
@@ -413,7 +404,7 @@ interface ActionsProps {
 }
 
 function Actions({ medium, board, canvas, sources, attempt }: ActionsProps & { medium: "image" | "video" }) {
-  const [slug, setSlug] = useState(attempt?.slug ?? "");
+  const [slug, setSlug] = useState(attempt?.slug ?? board.getUi().action ?? "");
   const { data, error, refetch } = useQuery({ queryKey: ["actions", medium], queryFn: ({ signal }) => api.actions(medium, signal), staleTime: Infinity });
   if (error && !data) return <Failure title="The Actions cannot be loaded" error={error} retry={refetch} />;
   if (!data) return <Waiting label="Loading the Actions" />;

@@ -12,7 +12,7 @@ import { explained, isOver, statusOf } from "../work.ts";
 import { noteColors, textColors } from "./colors.ts";
 import { DetailContext, useBoard } from "./context.ts";
 import { useFailure } from "./failure.ts";
-import { isEmptySlot, stateId, statusAt } from "./gestures.ts";
+import { isEmptySlot, letterSize, stateId, statusAt } from "./gestures.ts";
 import { useImage } from "./images.ts";
 import styles from "./nodes.module.css";
 import { captionOf, ratioOf, resizedPicture } from "./shapes.ts";
@@ -45,7 +45,6 @@ function PictureResizer({ node, asset }: { node: Node; asset: string }) {
 
 function Resizer({ node, fit }: { node: Node; fit?: (box: Box) => Box }) {
   const board = useBoard();
-  const boxOf = ({ x, y, width, height }: Box) => (fit ?? ((box) => box))({ x, y, width, height });
   return (
     <NodeResizer
       isVisible
@@ -57,8 +56,8 @@ function Resizer({ node, fit }: { node: Node; fit?: (box: Box) => Box }) {
       lineClassName={styles.edge ?? ""}
       onResizeStart={(_, box) => board.set({ resize: { id: node.id, box } })}
       // Escape ends a resize before the pointer does.
-      onResize={(_, box) => board.getUi().resize && board.set({ resize: { id: node.id, box: boxOf(box) } })}
-      onResizeEnd={(_, box) => board.getUi().resize && board.resize(node.id, boxOf(box))}
+      onResize={(_, { x, y, width, height }) => board.resizeTo(node.id, { x, y, width, height }, fit)}
+      onResizeEnd={() => board.endResize()}
     />
   );
 }
@@ -192,19 +191,11 @@ function VideoContent({ node }: { node: Node }) {
   return video ? <VideoArea node={node} video={video} others={slot} /> : slot;
 }
 
-/** The largest size at which a note's text fits, as the service draws it. */
-export function noteSize({ width, height, metadata: { content = "", fontSize } }: Node): number {
-  if (fontSize !== undefined) return fontSize;
-  const area = (width - 36) * (height - 60);
-  const lines = content.split("\n").length;
-  return [26, 21, 17, 14].find((size) => content.length * size * size * 0.8 <= area && lines * size * 1.42 <= height - 60) ?? 12;
-}
-
 const NoteNode = memo(({ data: { node, editing, isResizable }, selected }: Props) => {
   const { canChange } = useBoard();
-  const { content = "", color, textAlign, fontSize } = node.metadata;
+  const { content = "", color, textAlign } = node.metadata;
   const isSticky = node.type === "sticky";
-  const size = isSticky ? noteSize(node) : (fontSize ?? 15);
+  const size = letterSize(node);
   const hasTitle = editing === "title" || (node.title !== "" && !/^(text|sticky|note)$/i.test(node.title));
   return (
     <div
@@ -221,7 +212,7 @@ const NoteNode = memo(({ data: { node, editing, isResizable }, selected }: Props
         </div>
       )}
       {editing === "content" ? (
-        <TextField id={node.id} field="content" value={content} label={`Text of ${node.title || "the node"}`} className={styles.text} fontSize={size} />
+        <TextField id={node.id} field="content" value={content} label={`Text of ${node.title || "the node"}`} className={styles.text} lettersOf={letterSize} />
       ) : (
         <p className={styles.content} dir="auto">
           {content || (canChange && <span className={styles.hint}>Double-click to write</span>)}

@@ -6,6 +6,7 @@ import { ago, count } from "../format.ts";
 import { useSession } from "../session.ts";
 import type { Node } from "../sync/graph.ts";
 import { Button } from "../ui/parts.tsx";
+import { sourceOf } from "./attempts.ts";
 import type { Board } from "./board.ts";
 import { kindOf } from "./gestures.ts";
 import styles from "./inspector.module.css";
@@ -108,12 +109,6 @@ function Parameters({ action, params }: { action: string; params: Record<string,
       })}
     </dl>
   );
-}
-
-/** The node that a handle of a source names: its own, or that of the image that it shows. */
-export function sourceOf(board: Board, handle: string): Node | undefined {
-  if (handle.startsWith("node:")) return board.graph.nodes.get(board.engine.local(handle.slice("node:".length)));
-  return [...board.graph.nodes.values()].find(({ asset }) => asset === handle);
 }
 
 function Sources({ board, provenance }: { board: Board; provenance: Provenance }) {

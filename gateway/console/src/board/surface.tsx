@@ -7,13 +7,16 @@ import "@xyflow/react/dist/base.css";
 import { type KeyboardEvent, type MouseEvent, type PointerEvent, useDeferredValue, useEffect, useLayoutEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { type Graph, isSection } from "../sync/graph.ts";
 import type { Box, Point } from "../view.ts";
+import { isLocked } from "./arrange.ts";
+import { SelectionBar } from "./bar.tsx";
 import type { Board, Ui } from "./board.ts";
 import { Bracket } from "./bracket.tsx";
 import { Camera, LEAST_ZOOM, MOST_ZOOM } from "./camera.ts";
 import { DetailContext } from "./context.ts";
 import { type BoardEdge, edgeTypes } from "./edges.tsx";
 import { Elements, MOST_RENDERED } from "./elements.ts";
-import { dragOf, enclosed } from "./gestures.ts";
+import { enclosed } from "./gestures.ts";
+import { Guides } from "./guides.tsx";
 import { Dots, Minimap, Overview } from "./layers.tsx";
 import { type BoardNode, nodeTypes } from "./nodes.tsx";
 import { SpatialIndex } from "./spatial.ts";
@@ -136,15 +139,9 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
       // Somebody deleted it in the meantime.
       if (!start || !graph.nodes.has(one.id)) continue;
       // All that is carried moves as the node under the pointer does.
-      board.set({ drag: { ...drag, by: { x: one.position.x - start.x, y: one.position.y - start.y } } });
+      board.dragTo({ x: one.position.x - start.x, y: one.position.y - start.y });
       return;
     }
-  }
-
-  function beginDrag(id: string) {
-    board.settle();
-    if (!board.getUi().selection.has(id)) board.select([id]);
-    board.set({ drag: dragOf(board.graph, board.getUi().selection) });
   }
 
   const endConnection: OnConnectEnd = (event, { fromNode, fromHandle, toNode }) => {
@@ -169,18 +166,17 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
     const before = isAdding(event) ? [...board.getUi().selection] : [];
     const at = index.at(start);
     const hit = at && !rendered.has(at.id) ? at : undefined;
-    const grabbed = canChange && !isTouch && hit && !isAdding(event) && (!isSection(hit) || board.getUi().selection.has(hit.id)) ? hit : undefined;
+    const grabbed = canChange && !isTouch && hit && !isLocked(hit) && !isAdding(event) && (!isSection(hit) || board.getUi().selection.has(hit.id)) ? hit : undefined;
     let isDrag = false;
     const stop = new AbortController();
     const move = (next: globalThis.PointerEvent) => {
       const isStart = !isDrag && Math.hypot(next.clientX - event.clientX, next.clientY - event.clientY) > DRAG_START;
-      if (isStart && grabbed) beginDrag(grabbed.id);
+      if (isStart && grabbed) board.beginDrag(grabbed.id);
       isDrag ||= isStart;
       if (!isDrag || isTouch) return;
       const end = camera.toPlane(placeOf(next));
       if (grabbed) {
-        const { drag } = board.getUi();
-        if (drag && board.isDragging) board.set({ drag: { ...drag, by: { x: end.x - start.x, y: end.y - start.y } } });
+        board.dragTo({ x: end.x - start.x, y: end.y - start.y });
         return;
       }
       const box = { x: Math.min(start.x, end.x), y: Math.min(start.y, end.y), width: Math.abs(end.x - start.x), height: Math.abs(end.y - start.y) };
@@ -268,7 +264,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
         }}
         onNodeMouseEnter={(_, { id }) => board.hover(id)}
         onNodeMouseLeave={() => board.hover(undefined)}
-        onNodeDragStart={(_, { id }) => beginDrag(id)}
+        onNodeDragStart={(_, { id }) => board.beginDrag(id)}
         onNodeDragStop={() => board.drop()}
         onEdgeClick={(_, { id }) => board.selectLink(id)}
         onEdgeDoubleClick={({ nativeEvent }, { id }) => canChange && board.set({ menu: { kind: "purpose", connection: id, at: placeOf(nativeEvent) } })}
@@ -289,6 +285,8 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
       >
         {!areDrawn && !drag && <Bracket board={board} graph={graph} selection={selection} />}
       </ReactFlow>
+      <Guides board={board} camera={camera} graph={graph} ui={ui} />
+      {isDrawn && <SelectionBar board={board} camera={camera} ui={ui} isHidden={marquee !== undefined} />}
       {isDrawn && <Minimap camera={camera} graph={graph} index={index} />}
       {marquee && <div className={styles.marquee} style={camera.toBoard(marquee)} />}
     </DetailContext>
