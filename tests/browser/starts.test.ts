@@ -12,8 +12,8 @@ const panel = (page: Page) => page.getByRole("complementary", { name: "Make" });
 /** Fills in the form that makes an image or a video for 1 credit, and returns its button. */
 async function prepare(page: Page, kind: "Images" | "Video") {
   await page.getByRole("button", { name: "Make", exact: true }).click();
-  await panel(page).getByText(kind, { exact: true }).first().click();
-  const models = panel(page).getByRole("combobox").first();
+  await panel(page).getByLabel("What to make").selectOption(kind === "Video" ? "video" : "generate");
+  const models = panel(page).getByLabel("Model", { exact: true });
   const model = models.locator("option", { hasText: kind === "Video" ? "Animatic" : "Sketch" }).first();
   await models.selectOption((await model.getAttribute("value")) ?? "");
   await panel(page).getByLabel("Prompt").fill("a kite");

@@ -28,7 +28,8 @@ import {
   sizeOf,
 } from "./gestures.ts";
 import { MOST_TEXT, MOST_TITLE } from "./limits.ts";
-import type { ActionAttempt, Draft, Entered } from "./making.ts";
+import type { ActionAttempt } from "./making.ts";
+import { closePrompt, isPlace, openPrompt, type Settings, type Subject, type Written } from "./prompting.ts";
 import { SpatialIndex } from "./spatial.ts";
 
 /** What a person can do about a notice. */
@@ -87,12 +88,12 @@ export interface Ui {
   drag: { ids: ReadonlySet<string>; by: Point } | undefined;
   resize: { id: string; box: Box } | undefined;
   panel: "inspect" | "make" | "recipes" | "assets" | "runs" | "outline" | "findings" | undefined;
-  /** What the panel Make begins with, in place of the selection. */
-  draft: Draft | undefined;
-  /** What it makes, once that was chosen, or a prompt or references stay: until then, the selection decides. */
-  making: "image" | "video" | undefined;
-  /** What was entered there, also while it is closed. */
-  entered: Entered;
+  /** The Prompt that was opened or written in. */
+  prompt: Subject | undefined;
+  /** What was written in Prompts, by what each is about, the latest last. */
+  written: Readonly<Record<string, Written>>;
+  /** What was chosen in Prompts, for all of them. */
+  settings: Settings;
   /** The Action that the panel Inspect begins with. */
   attempt: ActionAttempt | undefined;
 }
@@ -128,9 +129,9 @@ export class Board {
     drag: undefined,
     resize: undefined,
     panel: undefined,
-    draft: undefined,
-    making: undefined,
-    entered: { image: {}, again: {}, video: {} },
+    prompt: undefined,
+    written: {},
+    settings: {},
     attempt: undefined,
   };
   #listeners = new Set<() => void>();
@@ -202,8 +203,8 @@ export class Board {
 
   /** Whether a text field has the keyboard, or is about to: single keys are letters then. */
   get isWriting(): boolean {
-    const { editing } = this.#ui;
-    return editing !== undefined && this.graph.nodes.has(editing.id);
+    const { editing, prompt } = this.#ui;
+    return (editing !== undefined && this.graph.nodes.has(editing.id)) || prompt?.opened !== undefined;
   }
 
   get graph(): Graph {
@@ -263,6 +264,7 @@ export class Board {
     this.settle();
     if (this.#ui.menu) this.set({ menu: undefined });
     else if (this.#ui.editing) this.stopEditing();
+    else if (this.#ui.prompt && this.#ui.panel !== "make") closePrompt(this);
     else this.set({ selection: NOTHING, isCollecting: false, link: undefined, tool: "select" });
   }
 
@@ -275,8 +277,7 @@ export class Board {
     const node = newNode(this.graph, kind, id, at, rest);
     this.engine.perform(`Add ${kind === "section" ? "a Section" : node.title.toLowerCase()}`, [{ do: "create", node }]);
     this.select([id]);
-    if (kind === "text" || kind === "sticky") this.edit(id, "content");
-    else this.edit(id, "title");
+    this.edit(id, kind === "section" ? "title" : undefined);
     return id;
   }
 
@@ -438,9 +439,9 @@ export class Board {
 
   /** Closes the panel. If the keyboard was in it, the button of the panel has it then. */
   closePanel(): void {
-    const { panel } = this.#ui;
+    const { panel, prompt } = this.#ui;
     const isInside = document.activeElement === document.body || document.activeElement?.closest("aside");
-    this.set({ panel: undefined, draft: undefined, attempt: undefined });
+    this.set({ panel: undefined, prompt: panel === "make" ? undefined : prompt, attempt: undefined });
     if (isInside) document.querySelector<HTMLElement>(`[data-panel="${panel}"]`)?.focus();
   }
 
@@ -452,6 +453,7 @@ export class Board {
     const hasText = !isSection(node) && (node.type === "text" || node.type === "sticky");
     this.settle();
     this.surface?.reveal(id);
+    if (field === undefined && isPlace(node)) return openPrompt(this);
     this.set({ editing: { id, field: field ?? (hasText ? "content" : "title") } });
   }
 
@@ -508,26 +510,5 @@ export class Board {
     const present = this.graph.connections.get(connection);
     if (present) this.engine.perform("Change a connection", [update("connection", present, { purpose, role: role ?? null })]);
     this.set({ menu: undefined });
-  }
-
-  // The panel Make
-
-  /** Keeps what was entered in one of its forms. */
-  enter<Form extends keyof Entered>(form: Form, change: Entered[Form]): void {
-    const { entered, making } = this.#ui;
-    const stays = form !== "again" && ("prompt" in change || "kept" in change);
-    this.set({ making: stays ? form : making, entered: { ...entered, [form]: { ...entered[form], ...change } } });
-  }
-
-  /** Lets a form follow the selection again. The settings of images stay. */
-  followSelection(form: "image" | "video"): void {
-    const { entered } = this.#ui;
-    const left = form === "image" ? { ...entered.image, prompt: undefined, kept: undefined } : {};
-    this.set({ making: undefined, entered: { ...entered, [form]: left } });
-  }
-
-  /** Opens the panel with what an image was made with, or was to be made with. */
-  makeAgain(draft: Draft): void {
-    this.set({ panel: "make", draft, entered: { ...this.#ui.entered, again: {} } });
   }
 }

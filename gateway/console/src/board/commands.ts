@@ -3,6 +3,7 @@ import { isSection } from "../sync/graph.ts";
 import { combinationOf, type Press } from "../ui/keys.ts";
 import type { Board } from "./board.ts";
 import type { Kind } from "./gestures.ts";
+import { openPrompt } from "./prompting.ts";
 
 export interface Command {
   id: string;
@@ -62,7 +63,7 @@ export const COMMANDS: readonly Command[] = [
   { id: "hand", label: "Hand tool: drag the view", group: "View", keys: ["H"], run: (board) => board.set({ tool: board.getUi().tool === "hand" ? "select" : "hand" }) },
   { id: "inspect", label: "Properties and Actions", group: "View", keys: ["P"], run: (board) => board.togglePanel("inspect") },
   { id: "recipes", label: "Run or make a Recipe", group: "View", keys: ["W"], isChange: true, run: (board) => board.togglePanel("recipes") },
-  { id: "make", label: "Make images or a video with a model", group: "View", keys: ["G"], isChange: true, run: (board) => board.togglePanel("make") },
+  { id: "make", label: "Make images or a video", group: "Add", keys: ["G"], isChange: true, run: (board) => openPrompt(board) },
   { id: "assets", label: "Put an image from your assets on the board", group: "Add", keys: ["A"], isChange: true, run: (board) => board.togglePanel("assets") },
   { id: "runs", label: "Runs on this canvas", group: "View", keys: ["R"], isChange: true, run: (board) => board.togglePanel("runs") },
   { id: "outline", label: "Outline", group: "View", keys: ["O"], run: (board) => board.togglePanel("outline") },

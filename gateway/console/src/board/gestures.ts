@@ -27,7 +27,8 @@ const SIZES: Record<Kind, Size> = {
   sticky: { width: 240, height: 240 },
   section: { width: 960, height: 640 },
 };
-const TITLES: Record<Kind, string> = { image: "Image", video: "Video", text: "Text", sticky: "Note", section: "Section" };
+/** What a node is called until it is named. */
+export const TITLES: Record<Kind, string> = { image: "Image", video: "Video", text: "Text", sticky: "Note", section: "Section" };
 /** Room between a Section's frame and its members; above them is its title. */
 const PADDING = 40;
 const HEAD = 72;

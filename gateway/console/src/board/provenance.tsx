@@ -10,6 +10,7 @@ import type { Board } from "./board.ts";
 import { kindOf } from "./gestures.ts";
 import styles from "./inspector.module.css";
 import { draftOf, isFailed } from "./making.ts";
+import { makeAgain } from "./prompting.ts";
 import { videoJob } from "./videos.ts";
 
 type Provenance = NonNullable<Node["metadata"]["provenance"]>;
@@ -35,7 +36,7 @@ export function ProvenanceOf({ board, node }: { board: Board; node: Node }) {
       {provenance && <Sources board={board} provenance={provenance} />}
       <p className={styles.links}>
         {draft && board.canChange && session.scopes.includes("image:generate") && (
-          <Button onClick={() => board.makeAgain(draft)}>Make again</Button>
+          <Button onClick={() => makeAgain(board, draft)}>Make again</Button>
         )}
         {node.asset !== undefined && (
           <a className={styles.download} href={fileUrl(node.asset)} download={node.title || node.type}>

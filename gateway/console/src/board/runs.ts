@@ -5,12 +5,12 @@ import { firstOf } from "../format.ts";
 import { retryUntilAnswered } from "../retry.ts";
 import { type Change, update } from "../sync/change.ts";
 import type { Engine } from "../sync/engine.ts";
-import { isSection, type Node, type Purpose, type Role, withFields } from "../sync/graph.ts";
+import { type Fields, isSection, type Node, type Purpose, type Role, withFields } from "../sync/graph.ts";
 import type { Size } from "../view.ts";
 import { work } from "../work.ts";
 import type { Board } from "./board.ts";
 import { keep } from "./engines.ts";
-import { connectionOf, newNode, sizeOf } from "./gestures.ts";
+import { connectionOf, isEmptySlot, newNode, sizeOf, TITLES } from "./gestures.ts";
 import { type FrameUse, isFailed, keptAction, keptOf, type Reference } from "./making.ts";
 import { SpatialIndex } from "./spatial.ts";
 
@@ -96,7 +96,10 @@ export async function startInto<T>(board: Board, label: string, targets: Node[],
       }
     });
     await engine.refresh();
+    const { prompt } = board.getUi();
     board.select(ids);
+    // The Prompt that has started it goes on with the results.
+    if (prompt) board.set({ prompt: { ...prompt, selection: board.getUi().selection } });
     return started;
   } catch (error) {
     // Without an answer it may have been accepted. Then its results come into the nodes.
@@ -152,6 +155,8 @@ export interface Making {
   count: number;
   /** Ids of empty nodes that are filled before new ones are made. */
   into: string[];
+  /** What new ones are made beside, if they are made from no image. */
+  beside: Node | undefined;
   /** The spending cap, if it is not the price. */
   maxCredits: number | undefined;
 }
@@ -162,14 +167,14 @@ export async function makeImages(board: Board, canvas: string, making: Making): 
   const [source] = mask ? references : [];
   const guides = references.filter((reference) => reference !== source);
   const title = titleOf(prompt) || references[0]?.node?.title || "Image";
-  const before = making.into.flatMap((id) => board.graph.nodes.get(id) ?? []).filter(isFailed).slice(0, count);
-  const targets = targetsFor(board, count - before.length, references[0]?.node ?? sources[0] ?? before[0], title).map((node) => withFields(node, keptOf(node, making)));
+  const before = making.into.flatMap((id) => board.graph.nodes.get(id) ?? []).filter(isEmptySlot).slice(0, count);
+  const targets = targetsFor(board, count - before.length, references[0]?.node ?? sources[0] ?? before[0] ?? making.beside, title).map((node) => withFields(node, keptOf(node, making)));
   const linked = (from: Node, purpose: Purpose, role?: Role) => {
     const lacking = before.filter((to) => !isLinked(board, from, to, purpose));
     return linksTo(board, from, [...lacking, ...targets], purpose, role);
   };
   const links = [
-    ...before.map((node) => update("node", node, keptOf(node, making))),
+    ...before.map((node) => update("node", node, { ...keptOf(node, making), ...entitled(node, title) })),
     ...references.flatMap(({ node, role }) => (node ? linked(node, "reference", role) : [])),
     ...sources.flatMap((node) => linked(node, "flow")),
   ];
@@ -190,6 +195,9 @@ export async function makeImages(board: Board, canvas: string, making: Making): 
   await startInto(board, `Make ${count === 1 ? "an image" : `${count} images`}`, targets, links, start, before);
 }
 
+/** A place that nobody has named has the title of what is made in it. */
+const entitled = ({ type, title }: Node, next: string): Fields => (title === TITLES[type] ? { title: next } : {});
+
 const titleOf = (prompt: string): string => firstOf(prompt.trim().split("\n")[0] ?? "", 60);
 
 function referenceOf(board: Board, { asset, node, role }: Reference) {
@@ -206,6 +214,8 @@ export interface VideoRequest {
   source: Node | undefined;
   /** The video node that is filled, if not a new one. */
   target: Node | undefined;
+  /** What a new one is made beside, if it is made from no image. */
+  beside: Node | undefined;
   seconds: number | undefined;
   ratio: string;
   resolution: string;
@@ -239,9 +249,10 @@ export async function makeVideo(board: Board, canvas: string, request: VideoRequ
   };
   // What was there when the form was filled in may have gone since.
   const before = [target && board.graph.nodes.get(target.id)].flatMap((node) => node ?? []);
-  const beside = frames[0]?.reference.node ?? source;
+  const beside = frames[0]?.reference.node ?? source ?? request.beside;
   const size = videoSize(ratio);
-  const targets = targetsFor(board, 1 - before.length, beside, titleOf(prompt) || "Video", "video", size).map((node) => withFields(node, fields));
+  const title = titleOf(prompt) || "Video";
+  const targets = targetsFor(board, 1 - before.length, beside, title, "video", size).map((node) => withFields(node, fields));
   const wanted = [
     ...frames.map(({ reference: { node, role }, use }) => ({ from: node, purpose: PURPOSES[use], role: use === "reference" ? role : undefined })),
     { from: source, purpose: "flow" as const, role: undefined },
@@ -263,7 +274,7 @@ export async function makeVideo(board: Board, canvas: string, request: VideoRequ
       ...(resolution !== "" && { resolution }),
       ...(hasAudio !== undefined && { generateAudio: hasAudio }),
     });
-  await startInto(board, "Make a video", targets, [...before.map((node) => update("node", node, fields)), ...links], start, before);
+  await startInto(board, "Make a video", targets, [...before.map((node) => update("node", node, { ...fields, ...entitled(node, title) })), ...links], start, before);
 }
 
 /** Keeps the video of a job on the canvas, in the node that has the job in its data. */

@@ -15,6 +15,7 @@ import { Elements, MOST_RENDERED } from "./elements.ts";
 import { carried, enclosed } from "./gestures.ts";
 import { Dots, Minimap, Overview } from "./layers.tsx";
 import { type BoardNode, nodeTypes } from "./nodes.tsx";
+import { PromptLayer } from "./prompt.tsx";
 import { SpatialIndex } from "./spatial.ts";
 import styles from "./surface.module.css";
 
@@ -280,6 +281,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
         onKeyDown={typeOnEdge}
       />
       {isDrawn && <Minimap camera={camera} graph={graph} index={index} />}
+      {canChange && <PromptLayer board={board} camera={camera} canvas={canvas} graph={graph} ui={ui} />}
       {marquee && <div className={styles.marquee} style={camera.toBoard(marquee)} />}
     </DetailContext>
   );
