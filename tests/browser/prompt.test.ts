@@ -144,7 +144,6 @@ scene("a node and a file that are dropped on the Prompt are images of it, and th
   await isOpen(page);
   const before = (await read(canvas, token)).revision;
   await field(page).fill("together");
-  await page.evaluate(() => 0);
   const names = () => prompt(page).locator("[data-chip] bdi").allTextContents();
   const data = await page.evaluateHandle((bytes) => {
     const transfer = new DataTransfer();
@@ -153,16 +152,17 @@ scene("a node and a file that are dropped on the Prompt are images of it, and th
   }, [...png(64, 64)]);
   await prompt(page).dispatchEvent("drop", { dataTransfer: data });
   await becomes(names, ["Hero", "steam.png"]);
-  // To drag another node is to select it. Its Prompt is another one.
-  await page.keyboard.press("Escape");
-  await page.keyboard.press("Escape");
-  await page.keyboard.press("g");
-  await isOpen(page);
-  await becomes(names, []);
-  const to = await middle(prompt(page));
-  await drag(page, await middle(node(page, "Cup")), to);
+  const { x, y } = await middle(prompt(page));
+  await drag(page, await middle(node(page, "Cup")), { x, y: y - 30 });
+  await becomes(names, ["Hero", "steam.png", "Cup"]);
   await saved(page);
   assert.equal((await read(canvas, token)).revision, before, "nothing has moved");
+  // Anywhere else, it is moved and selected.
+  const from = await middle(node(page, "Cup"));
+  await drag(page, from, { x: from.x, y: from.y - 60 });
+  await prompt(page).waitFor({ state: "detached" });
+  await until(canvas, "the node is moved", (graph) => (titled(graph, "Cup")?.position.y ?? 0) < 0, token);
+  await becomes(() => node(page, "Cup").evaluate((node) => node.classList.contains("selected")), true);
 });
 
 scene("a price that rose is said, and accepted with one click", async ({ page, expect, isAccessible }) => {

@@ -29,7 +29,7 @@ import {
 } from "./gestures.ts";
 import { MOST_TEXT, MOST_TITLE } from "./limits.ts";
 import type { ActionAttempt } from "./making.ts";
-import { closePrompt, isPlace, openPrompt, type Settings, type Subject, type Written } from "./prompting.ts";
+import { closePrompt, isPlace, openPrompt, type Settings, shownSubject, type Subject, type Written } from "./prompting.ts";
 import { SpatialIndex } from "./spatial.ts";
 
 /** What a person can do about a notice. */
@@ -264,7 +264,7 @@ export class Board {
     this.settle();
     if (this.#ui.menu) this.set({ menu: undefined });
     else if (this.#ui.editing) this.stopEditing();
-    else if (this.#ui.prompt && this.#ui.panel !== "make") closePrompt(this);
+    else if (this.#ui.prompt && shownSubject(this.graph, this.#ui) === this.#ui.prompt) closePrompt(this);
     else this.set({ selection: NOTHING, isCollecting: false, link: undefined, tool: "select" });
   }
 

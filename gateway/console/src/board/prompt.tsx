@@ -37,6 +37,7 @@ import {
   keyOf,
   type Mode,
   MODES,
+  NARROW,
   panelSubject,
   placePrompt,
   referencesOf,
@@ -111,7 +112,7 @@ function OnBoard({ camera, subject, ...props }: Props & { camera: Camera; subjec
     const place = () => {
       const bounds = boundsOf(anchors);
       const { left, top, ...size } = bounds ? camera.toBoard(bounds) : { left: 0, top: 0, width: 0, height: 0 };
-      const at = placePrompt(camera.screen, heightAt, bounds && { x: left, y: top, ...size }, node !== undefined && isPlace(node));
+      const at = placePrompt(camera.screen, heightAt, bounds && { x: left, y: top, ...size }, node !== undefined && isPlace(node), innerWidth < NARROW);
       element.style.width = `${at.width}px`;
       element.style.transform = `translate(${Math.round(at.left)}px, ${Math.round(at.top)}px)`;
     };
@@ -204,12 +205,12 @@ interface PromptProps extends Props {
 }
 
 function Prompt(props: PromptProps) {
-  const { board, node, isPanel = false, ui } = props;
+  const { board, node, isPanel = false, subject, ui } = props;
   const kinds = useKinds();
   const recipe = node && isPlace(node) ? node.metadata.recipe : undefined;
   const isWorking = node !== undefined && node.asset === undefined && statusAt(node) !== undefined && !isOver(statusAt(node) ?? "");
   // What was only clicked says how far it is. Where something is written, it goes on.
-  const isAlone = isWorking && !isPanel && !ui.prompt;
+  const isAlone = isWorking && !isPanel && subject !== ui.prompt;
   if (!kinds.image && !kinds.video) return <p className={styles.sentence}>{NO_SCOPE}</p>;
   if (recipe && node) {
     return (
@@ -460,7 +461,7 @@ function PromptForm({ board, canvas, graph, ui, subject, node, isPanel = false, 
           )}
         </p>
         <Button look="primary" type="submit" isBusy={isStarting} disabled={!model || isPoor || !isOnline || shown.problem !== undefined}>
-          {isStarting ? "Starting…" : !isOnline ? "Waits for the connection" : `Make${settings.count === 1 ? "" : ` ${settings.count}`} · ${priceOf(price)}`}
+          {isStarting ? "Starting…" : !isOnline ? "Waits for the connection" : `Make${settings.count === 1 ? "" : ` ${settings.count}`}${model ? ` · ${priceOf(price)}` : ""}`}
         </Button>
       </div>
       {isPanel && mode === "video" && (

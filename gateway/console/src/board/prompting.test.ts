@@ -5,7 +5,7 @@ import type { Model } from "../api.ts";
 import { Engine } from "../sync/engine.ts";
 import { graphOf, type Node } from "../sync/graph.ts";
 import { Board, type Ui } from "./board.ts";
-import { choose, followSelection, formOf, keyOf, lastPrompts, makeAgain, openPrompt, panelSubject, placePrompt, shownSubject, type Subject, write } from "./prompting.ts";
+import { choose, followSelection, formOf, keyOf, lastPrompts, makeAgain, openPrompt, panelSubject, placePrompt, selectResults, shownSubject, type Subject, write } from "./prompting.ts";
 
 const node = (id: string, rest: Partial<Node> = {}): Node => ({ id, handle: `node:${id}`, type: "image", title: id, position: { x: 0, y: 0 }, width: 320, height: 320, metadata: {}, ...rest }) as Node;
 const picture = (id: string, rest: Partial<Node> = {}) => node(id, { asset: `asset:u:${id}` as never, ...rest });
@@ -130,6 +130,17 @@ test("what was written stays with what it is about, and settings with all", () =
   assert.equal(form().typed, "a harbor");
 });
 
+test("a Prompt goes on with its results, unless something else was selected meanwhile", () => {
+  const board = boardOf(picture("A"), picture("B"), picture("C"));
+  board.select(["A"]);
+  openPrompt(board);
+  selectResults(board, ["B"]);
+  assert.deepEqual([[...board.getUi().selection], isShown(board)], [["B"], ["A"]]);
+  board.select(["C"]);
+  selectResults(board, ["A", "B"]);
+  assert.deepEqual([board.getUi().selection.size, isShown(board)], [2, undefined]);
+});
+
 test("of twenty-one Prompts, the first is forgotten", () => {
   const board = boardOf(...Array.from({ length: 21 }, (_, index) => picture(`N${index}`)));
   for (const id of board.graph.nodes.keys()) {
@@ -180,7 +191,7 @@ test("a Prompt lies in its place, below it, above it, or at the bottom", () => {
   assert.deepEqual(placePrompt(WIDE, high(200), { ...place, y: 400 }, false), above);
   assert.deepEqual(placePrompt(WIDE, high(200), { x: 0, y: 0, width: 1440, height: 900 }, false), bottom);
   assert.deepEqual(placePrompt(WIDE, high(200), undefined, false), bottom);
-  assert.deepEqual(placePrompt({ width: 390, height: 700 }, high(200), place, true), { left: 8, top: 492, width: 374 });
+  assert.deepEqual(placePrompt({ width: 390, height: 700 }, high(200), place, true, true), { left: 8, top: 492, width: 374 });
 });
 
 test("a place that is 280 pixels wide has its Prompt in it, and a smaller one has it below", () => {
@@ -191,10 +202,10 @@ test("a place that is 280 pixels wide has its Prompt in it, and a smaller one ha
 test("a Prompt is never outside of the board, and covers nothing but its place while there is room", () => {
   const box = fc.record({ x: fc.integer({ min: -2000, max: 3000 }), y: fc.integer({ min: -2000, max: 3000 }), width: fc.nat(3000), height: fc.nat(3000) });
   fc.assert(
-    fc.property(fc.integer({ min: 390, max: 2000 }), fc.integer({ min: 500, max: 1400 }), fc.integer({ min: 96, max: 300 }), fc.option(box, { nil: undefined }), fc.boolean(), (width, height, own, about, isPlace) => {
-      const at = placePrompt({ width, height }, high(own), about, isPlace);
+    fc.property(fc.integer({ min: 390, max: 2000 }), fc.integer({ min: 500, max: 1400 }), fc.integer({ min: 96, max: 300 }), fc.option(box, { nil: undefined }), fc.boolean(), fc.boolean(), (width, height, own, about, isPlace, isNarrow) => {
+      const at = placePrompt({ width, height }, high(own), about, isPlace, isNarrow);
       assert.ok(at.left >= 0 && at.top >= 0 && at.left + at.width <= width && at.top + own <= height, JSON.stringify(at));
-      if (!about || width < 760) return;
+      if (!about || isNarrow) return;
       const isOver = at.top < about.y + about.height && about.y < at.top + own;
       const isInside = isPlace && about.y <= at.top && at.top + own <= about.y + about.height;
       const fits = (top: number) => top >= 64 && top + own <= height - 76;

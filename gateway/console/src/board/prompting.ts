@@ -87,8 +87,9 @@ export const panelSubject = (ui: Ui): Subject => (ui.prompt && (ui.prompt.isKept
 
 /** What the Prompt on the board is about, if there is one: it was opened, a place is selected, or the board is empty. */
 export function shownSubject(graph: Graph, ui: Ui): Subject | undefined {
-  const { prompt, selection, panel, editing, menu } = ui;
-  if (panel === "make" || editing || menu || ui.drag || ui.resize) return undefined;
+  const { prompt, selection, panel, editing, menu, drag, resize } = ui;
+  // It waits for what else can be dropped on it, and goes while what it is about is moved.
+  if (panel === "make" || editing || menu || resize || (drag && [...drag.ids].some((id) => selection.has(id)))) return undefined;
   if (prompt && isSame(prompt.selection, selection)) return prompt;
   const [id, ...others] = selection;
   const node = id !== undefined && others.length === 0 ? graph.nodes.get(id) : undefined;
@@ -111,6 +112,13 @@ export function openPrompt(board: Board, change: Written = {}): void {
 
 /** Closes the Prompt. What was written stays. */
 export const closePrompt = (board: Board): void => board.set({ prompt: undefined });
+
+/** Selects what receives the results of a Prompt. If the Prompt is still shown, it goes on there. */
+export function selectResults(board: Board, ids: string[]): void {
+  const { prompt, selection } = board.getUi();
+  board.select(ids);
+  if (prompt && isSame(prompt.selection, selection)) board.set({ prompt: { ...prompt, selection: board.getUi().selection } });
+}
 
 /** Prompts whose text is kept. */
 const MOST_KEPT = 20;
@@ -340,7 +348,7 @@ const WIDTH = 560;
 /** A place that is at least so wide on the screen has the Prompt in it. */
 const LEAST_PLACE = 280;
 /** In a window that is less wide, a Prompt lies at the bottom. */
-const NARROW = 760;
+export const NARROW = 760;
 /** The part of the board that tools and buttons cover. */
 const COVERED = { left: 76, top: 64, right: 16, bottom: 76 };
 
@@ -356,8 +364,7 @@ const clamp = (value: number, least: number, most: number) => Math.max(Math.min(
  * Where a Prompt lies: in the place that it fills if it fits there, else below what it is about, above it if there is no room below, and
  * at the bottom of the board without either. `box`: what it is about, in pixels of the board. `heightAt`: how high it is at a width.
  */
-export function placePrompt(screen: Size, heightAt: (width: number) => number, box: Box | undefined, isPlace: boolean): Placed {
-  const isNarrow = screen.width < NARROW;
+export function placePrompt(screen: Size, heightAt: (width: number) => number, box: Box | undefined, isPlace: boolean, isNarrow = false): Placed {
   const [left, right, least] = isNarrow ? [EDGE, EDGE, EDGE] : [COVERED.left, COVERED.right, COVERED.top];
   const bottom = screen.height - (isNarrow ? EDGE : COVERED.bottom);
   const at = (middle: number, width: number) => ({ left: clamp(middle - width / 2, left, screen.width - right - width), width });

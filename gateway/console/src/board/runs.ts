@@ -12,6 +12,7 @@ import type { Board } from "./board.ts";
 import { keep } from "./engines.ts";
 import { connectionOf, isEmptySlot, newNode, sizeOf, TITLES } from "./gestures.ts";
 import { type FrameUse, isFailed, keptAction, keptOf, type Reference } from "./making.ts";
+import { selectResults } from "./prompting.ts";
 import { SpatialIndex } from "./spatial.ts";
 
 const GAP = 60;
@@ -77,9 +78,9 @@ export async function startOn<T>({ engine, newId }: Board, start: (common: Start
 
 /**
  * Makes the targets of a start and starts on the newest revision. If the start is refused, or was never sent, nothing is left of it.
- * `kept`: nodes that are there already and are filled first.
+ * `kept`: nodes that are there already and are filled first. `show`: selects what receives the results.
  */
-export async function startInto<T>(board: Board, label: string, targets: Node[], links: Change[], start: (common: Start, targets: string[]) => Promise<T>, kept: Node[] = []): Promise<T> {
+export async function startInto<T>(board: Board, label: string, targets: Node[], links: Change[], start: (common: Start, targets: string[]) => Promise<T>, kept: Node[] = [], show = (ids: string[]) => board.select(ids)): Promise<T> {
   const { engine } = board;
   const ids = [...kept, ...targets].map(({ id }) => id);
   // The board may be left before there is an answer.
@@ -96,10 +97,7 @@ export async function startInto<T>(board: Board, label: string, targets: Node[],
       }
     });
     await engine.refresh();
-    const { prompt } = board.getUi();
-    board.select(ids);
-    // The Prompt that has started it goes on with the results.
-    if (prompt) board.set({ prompt: { ...prompt, selection: board.getUi().selection } });
+    show(ids);
     return started;
   } catch (error) {
     // Without an answer it may have been accepted. Then its results come into the nodes.
@@ -192,7 +190,7 @@ export async function makeImages(board: Board, canvas: string, making: Making): 
       ...(size !== "" && { size }),
       ...(quality !== "" && { quality }),
     });
-  await startInto(board, `Make ${count === 1 ? "an image" : `${count} images`}`, targets, links, start, before);
+  await startInto(board, `Make ${count === 1 ? "an image" : `${count} images`}`, targets, links, start, before, (ids) => selectResults(board, ids));
 }
 
 /** A place that nobody has named has the title of what is made in it. */
@@ -274,7 +272,7 @@ export async function makeVideo(board: Board, canvas: string, request: VideoRequ
       ...(resolution !== "" && { resolution }),
       ...(hasAudio !== undefined && { generateAudio: hasAudio }),
     });
-  await startInto(board, "Make a video", targets, [...before.map((node) => update("node", node, { ...fields, ...entitled(node, title) })), ...links], start, before);
+  await startInto(board, "Make a video", targets, [...before.map((node) => update("node", node, { ...fields, ...entitled(node, title) })), ...links], start, before, (ids) => selectResults(board, ids));
 }
 
 /** Keeps the video of a job on the canvas, in the node that has the job in its data. */

@@ -16,6 +16,7 @@ import { carried, enclosed } from "./gestures.ts";
 import { Dots, Minimap, Overview } from "./layers.tsx";
 import { type BoardNode, nodeTypes } from "./nodes.tsx";
 import { PromptLayer } from "./prompt.tsx";
+import { shownSubject } from "./prompting.ts";
 import { SpatialIndex } from "./spatial.ts";
 import styles from "./surface.module.css";
 
@@ -124,7 +125,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
       if (one.type !== "position" || one.dragging === undefined || !one.position) continue;
       // A second finger, or the deletion of the node under the pointer, ends a drag without onNodeDragStop.
       if (!one.dragging) {
-        board.drop();
+        endDrag(one.id);
         return;
       }
       const start = graph.nodes.get(one.id)?.position;
@@ -138,8 +139,17 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
 
   function beginDrag(id: string) {
     board.settle();
+    const ui = board.getUi();
+    const isSelected = ui.selection.has(id);
+    // The Prompt stays: a node can be dropped on it.
+    if (!isSelected && !shownSubject(board.graph, ui)) board.select([id]);
+    board.set({ drag: { ids: carried(board.graph, isSelected ? ui.selection : [id]), by: { x: 0, y: 0 } } });
+  }
+
+  function endDrag(id: string) {
+    if (!board.getUi().drag) return;
+    board.drop();
     if (!board.getUi().selection.has(id)) board.select([id]);
-    board.set({ drag: { ids: carried(board.graph, board.getUi().selection), by: { x: 0, y: 0 } } });
   }
 
   const endConnection: OnConnectEnd = (event, { fromNode, fromHandle, toNode }) => {
@@ -186,7 +196,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
       stop.abort();
       setMarquee(undefined);
       board.surface?.focus();
-      if (isDrag && grabbed) board.drop();
+      if (isDrag && grabbed) endDrag(grabbed.id);
       if (isDrag) return;
       if (hit) board.select([hit.id], isAdding(event) ? "toggle" : "set");
       else if (!isAdding(event)) board.select([]);
@@ -262,7 +272,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
           board.set({ menu: { kind: "selection", at: placeOf(event.nativeEvent) } });
         }}
         onNodeDragStart={(_, { id }) => beginDrag(id)}
-        onNodeDragStop={() => board.drop()}
+        onNodeDragStop={(_, { id }) => endDrag(id)}
         onEdgeClick={(_, { id }) => board.selectLink(id)}
         onEdgeDoubleClick={({ nativeEvent }, { id }) => canChange && board.set({ menu: { kind: "purpose", connection: id, at: placeOf(nativeEvent) } })}
         onConnectEnd={endConnection}
