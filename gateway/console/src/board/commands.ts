@@ -3,6 +3,7 @@ import { isSection } from "../sync/graph.ts";
 import { combinationOf, type Press } from "../ui/keys.ts";
 import type { Board } from "./board.ts";
 import type { Kind } from "./gestures.ts";
+import { hasMarkable, toggleFavorite } from "./marks.ts";
 import { openPrompt } from "./prompting.ts";
 
 export interface Command {
@@ -40,6 +41,7 @@ export const COMMANDS: readonly Command[] = [
   { id: "connect", label: "Connect the two selected nodes", group: "Edit", keys: ["C"], isChange: true, run: connectSelected, can: ({ selected }) => selected.length === 2 },
   { id: "delete", label: "Delete", group: "Edit", keys: ["Delete", "Backspace"], isChange: true, run: (board) => board.delete(), can: (board) => hasSelection(board) || board.getUi().link !== undefined },
 
+  { id: "favorite", label: "Mark as a favorite, or take that back", group: "Edit", keys: ["F"], isChange: true, run: toggleFavorite, can: hasMarkable },
   { id: "menu", label: "Menu of the selection", group: "Edit", keys: ["Shift+F10", "ContextMenu"], run: openMenu, can: hasSelection },
 
   { id: "select-all", label: "Select everything", group: "Select", keys: ["Mod+A"], run: (board) => board.selectAll() },

@@ -4,6 +4,7 @@ import { type Connection, type Graph, isSection, type Node, type Purpose, type R
 import type { Box, Point, Size } from "../view.ts";
 import { isOver, statusOf } from "../work.ts";
 import { linksAt } from "./links.ts";
+import { marksSaid } from "./marks.ts";
 import { around, boxOf, encloses, middleOf, touches } from "./spatial.ts";
 import { videoOf } from "./videos.ts";
 
@@ -301,6 +302,7 @@ export function described(graph: Graph, node: Node): string {
     status !== undefined && status !== "succeeded" ? statusOf(status).toLowerCase() : undefined,
     home && `in Section ${home.title}`,
     createdBy === "agent" ? "made by an agent" : undefined,
+    marksSaid(node),
   ]
     .filter(Boolean)
     .join(", ");

@@ -11,6 +11,7 @@ import { DetailContext, useBoard } from "./context.ts";
 import { useFailure } from "./failure.ts";
 import { isEmptySlot, stateId, statusAt } from "./gestures.ts";
 import { useImage } from "./images.ts";
+import { marksOf } from "./marks.ts";
 import styles from "./nodes.module.css";
 import { TextField } from "./text.tsx";
 import { StoredVideo, VideoArea } from "./video.tsx";
@@ -124,6 +125,19 @@ function ImageArea({ node }: { node: Node }) {
   );
 }
 
+/** What people think of an image. The name of the node says it, too. */
+function MarksAt({ node }: { node: Node }) {
+  const { isFavorite, rating, label } = marksOf(node);
+  if (!isFavorite && rating === 0 && !label) return null;
+  return (
+    <span className={styles.marks} aria-hidden="true" title="Everybody on this canvas sees this">
+      {isFavorite && <Icon name="heart" size={14} />}
+      {rating > 0 && "★".repeat(rating)}
+      {label && <i data-label={label} />}
+    </span>
+  );
+}
+
 function Card({ node, editing, selected, isResizable, children }: { node: Node; editing: Props["data"]["editing"]; selected: boolean; isResizable: boolean; children: ReactNode }) {
   const status = openStatus(node);
   const isWorking = node.asset !== undefined && status !== undefined && !isOver(status);
@@ -131,6 +145,7 @@ function Card({ node, editing, selected, isResizable, children }: { node: Node; 
     <div className={styles.card} data-kind={node.type} data-selected={selected || undefined}>
       {isResizable && <Resizer node={node} keepsRatio={node.asset !== undefined} />}
       <div className={styles.area}>{children}</div>
+      {node.asset !== undefined && <MarksAt node={node} />}
       {isWorking && (
         <span className={styles.pill}>
           <span className={styles.spinner} />
