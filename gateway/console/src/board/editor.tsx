@@ -283,7 +283,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
           )}
           {ui.panel === "make" && graph && (
             <Side title="Make" close={() => board.closePanel()}>
-              <Make board={board} canvas={handle} nodes={board.selected} ui={ui} />
+              <Make board={board} canvas={handle} ui={ui} />
             </Side>
           )}
           {ui.panel === "assets" && graph && (

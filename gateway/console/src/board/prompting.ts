@@ -333,10 +333,10 @@ export const referencesOf = ({ chips }: Form): (Reference & { use: FrameUse | un
 export function lastPrompts(graph: Graph): string[] {
   const made = [...graph.nodes.values()].flatMap(({ metadata: { provenance, prompt } }) => {
     const text = provenance?.prompt ?? prompt;
-    return text ? [{ text, at: provenance?.createdAt ?? "" }] : [];
+    return text ? [{ text, at: provenance?.createdAt ?? "9999" }] : [];
   });
   // Of what is still being made it is not known when. It is the newest.
-  return [...new Set(made.toReversed().toSorted((a, b) => (b.at || "~").localeCompare(a.at || "~")).map(({ text }) => text))];
+  return [...new Set(made.toReversed().toSorted((a, b) => b.at.localeCompare(a.at)).map(({ text }) => text))];
 }
 
 // Where it is
