@@ -245,7 +245,7 @@ scene("an image is made again with what it was made with, and says how it was ma
   await make.getByText(/^Again, like/).waitFor();
   await becomes(() => make.getByLabel("Prompt").inputValue(), "A quiet harbor");
   const chosen = await make.locator("select").evaluateAll((all) => all.map((one) => (one as HTMLSelectElement).selectedOptions[0]?.textContent));
-  assert(chosen[1]?.startsWith("Sketch"), chosen.join(", "));
+  assert(chosen.some((one) => one?.startsWith("Sketch")), chosen.join(", "));
   assert(chosen.includes("1536x1024"), chosen.join(", "));
   await make.getByRole("group", { name: "Made from 1 image" }).getByText("same style").waitFor();
   await becomes(() => make.getByLabel("2", { exact: true }).isChecked(), true);

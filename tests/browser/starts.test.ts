@@ -67,17 +67,15 @@ scene("a start that was never sent leaves nothing on the canvas", async ({ page,
   const { uid, token } = await stranger();
   await admin("credits", "grant", "--account", uid, "--amount", "10");
   const { canvas, url } = await makeBoard("Never sent", [], token);
-  // The network of a page is taken away, not that of a worker.
-  await page.addInitScript(() => Reflect.deleteProperty(globalThis, "SharedWorker"));
   await openBoard(page, url, token);
   const start = await prepare(page, "Images");
-  await page.context().setOffline(true);
+  await page.route("**/operations", (route) => route.abort());
   for (let clicks = 0; clicks < 2; clicks += 1) {
     await start.click();
     await panel(page).getByRole("alert").waitFor();
     await start.waitFor();
   }
-  await page.context().setOffline(false);
+  await page.unroute("**/operations");
   await saved(page);
   assert.deepEqual((await read(canvas, token)).nodes, []);
   await becomes(() => page.locator(".react-flow__node").count(), 0);

@@ -432,7 +432,7 @@ function PromptForm({ board, canvas, graph, ui, subject, node, isPanel = false, 
           <span>credits</span>
         </label>
       )}
-      {isPanel && shown.prompt !== shown.typed && shown.typed.trim() !== "" && (
+      {isPanel && shown.prompt !== shown.typed.trim() && shown.typed.trim() !== "" && (
         <p className={styles.hint} dir="auto">
           Sent as: {shown.prompt}
         </p>

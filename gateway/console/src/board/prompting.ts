@@ -286,7 +286,7 @@ export function formOf(graph: Graph, subject: Subject, { settings: all, written:
   const typed = written.prompt ?? draft?.prompt ?? (text ? "" : (made?.prompt ?? ""));
   const elements = written.elements ?? [];
   const mentions: Mention[] = [...chips.map(({ title }, index) => ({ title, as: `image ${index + 1}` })), ...elements.map(({ name }) => ({ title: name, as: name }))];
-  const prompt = typed.trim() === "" && text ? firstOf(text.metadata.content ?? "", MOST_PROMPT) : promptWith(typed, mentions);
+  const prompt = typed.trim() === "" && text ? firstOf(text.metadata.content ?? "", MOST_PROMPT) : promptWith(typed.trim(), mentions);
 
   const frames = chips.flatMap(({ use }): FrameUse[] => (use === "none" ? [] : [use === "first" || use === "last" ? use : "reference"]));
   const capability = isVideo ? videoCapability(frames) : `image.${mode}`;
