@@ -398,7 +398,7 @@ function PromptForm({ board, canvas, graph, ui, subject, node, isPanel = false, 
             {isPanel && <Choice label="Resolution" value={settings.resolution} options={shown.options("resolution")} set={(resolution) => choose(board, { resolution })} />}
             {isPanel && shown.hasAudio && (
               <Select label="Sound" value={settings.audio ?? ""} set={(audio) => choose(board, { audio })}>
-                <option value="">as the model does</option>
+                <option value="">Sound: auto</option>
                 <option value="true">with sound</option>
                 <option value="false">without sound</option>
               </Select>
@@ -493,7 +493,7 @@ function Choice({ label, value = "", unit = "", options, set }: { label: string;
   if (options.length === 0) return null;
   return (
     <Select label={label} value={options.includes(value) ? value : ""} set={set}>
-      <option value="">{label}: as the model does</option>
+      <option value="">{label}: auto</option>
       {options.map((option) => (
         <option key={option} value={option}>
           {option}
