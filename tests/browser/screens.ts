@@ -74,15 +74,15 @@ const SCREENS: [name: string, shows: string, go: (page: Page) => Promise<unknown
   ["make", "Images from a prompt, with references and an Element", async (page) => {
     await beside("make", "Client brief", "Two cups at the window")(page);
     const make = panel(page, "Make");
-    await make.getByRole("combobox").first().selectOption({ label: "Sketch · Managed · 1 credit" });
+    await make.getByLabel("Model", { exact: true }).selectOption((await make.getByLabel("Model", { exact: true }).locator("option", { hasText: "Sketch" }).first().getAttribute("value")) ?? "");
     await make.getByLabel("Add an Element").selectOption({ label: "Lumen cup · Product or object · v2" });
-    await make.getByText("2", { exact: true }).click();
-    await make.getByRole("button", { name: /^Make · / }).scrollIntoViewIfNeeded();
+    await make.getByLabel("2", { exact: true }).check();
+    await make.getByRole("button", { name: /^Make( \d)? · / }).scrollIntoViewIfNeeded();
   }],
   ["make-video", "A video from its first frame", async (page) => {
     await beside("make", "First coffee")(page);
     await near(page);
-    await panel(page, "Make").getByText("Video", { exact: true }).click();
+    await panel(page, "Make").getByLabel("What to make").selectOption("video");
   }],
   ["recipes-of-a-canvas", "A Recipe with the selected text in its port", async (page) => {
     await beside("recipes", "Client brief")(page);

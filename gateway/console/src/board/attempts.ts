@@ -3,6 +3,7 @@ import type { Node } from "../sync/graph.ts";
 import { isOver } from "../work.ts";
 import type { Board } from "./board.ts";
 import { draftOf, failedAction, isFailed } from "./making.ts";
+import { makeAgain } from "./prompting.ts";
 
 /** The node that a handle of a source names: its own, or that of the image that it shows. */
 export function sourceOf(board: Board, handle: string): Node | undefined {
@@ -28,9 +29,9 @@ export function attemptAt(board: Board, nodes: Node[], scopes: string[]): (() =>
   if (ofRecipe) {
     return () => {
       board.select([ofRecipe.id]);
-      board.set({ panel: "recipes", draft: undefined });
+      board.set({ panel: "recipes", prompt: undefined });
     };
   }
   const draft = failed.filter(isFailed).map((node) => draftOf(board.graph, node)).find((one) => one !== undefined);
-  return draft && (() => board.makeAgain(draft));
+  return draft && (() => makeAgain(board, draft));
 }

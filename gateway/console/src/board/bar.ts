@@ -17,6 +17,7 @@ import { CHOOSE_FILES, type Command, COMMANDS, isPossible } from "./commands.ts"
 import { isEmptySlot, letterSize } from "./gestures.ts";
 import { type Arrangement, arrangement, layOut, MOST_ARRANGED } from "./layout.ts";
 import { draftOf } from "./making.ts";
+import { makeAgain, openPrompt } from "./prompting.ts";
 
 export type Kind = "image" | "images" | "slot" | "text" | "section" | "video" | "mixed" | "link";
 
@@ -83,9 +84,7 @@ const draftAt = (selected: Selected) => (isOne(selected) ? draftOf(selected.boar
 
 /** Opens Make with the selection. */
 const make = (operation: "generate" | "edit" | "variations") => ({ board }: Selected) => {
-  board.followSelection("image");
-  board.enter("image", { operation });
-  board.set({ panel: "make", draft: undefined });
+  openPrompt(board, { mode: operation });
 };
 
 /** A row that opens the form of an Action. */
@@ -144,7 +143,7 @@ const ROWS: Record<string, Row> = {
   variations: { label: "Variations", icon: "copy", can: mayMakeImages, run: make("variations") },
   "make-from": { label: "Make from this", icon: "agent", can: mayMakeImages, run: make("generate") },
   "use-in-make": { label: "Use in Make", icon: "agent", can: mayMakeImages, run: make("generate") },
-  again: { label: "Make again…", icon: "redo", can: (selected) => mayMakeImages(selected) && draftAt(selected) !== undefined, run: (selected) => selected.board.makeAgain(draftAt(selected) as NonNullable<ReturnType<typeof draftAt>>) },
+  again: { label: "Make again…", icon: "redo", can: (selected) => mayMakeImages(selected) && draftAt(selected) !== undefined, run: (selected) => makeAgain(selected.board, draftAt(selected) as NonNullable<ReturnType<typeof draftAt>>) },
   attempt: { label: "Try again…", icon: "redo", can: (selected) => attemptOf(selected) !== undefined, run: (selected) => attemptOf(selected)?.() },
   // Actions
   crop: action("crop", "Crop", "crop"),

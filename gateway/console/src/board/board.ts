@@ -31,8 +31,9 @@ import {
   sizeOf,
 } from "./gestures.ts";
 import { MOST_TEXT, MOST_TITLE } from "./limits.ts";
-import type { ActionAttempt, Draft, Entered } from "./making.ts";
+import type { ActionAttempt } from "./making.ts";
 import { placeFor, type Where } from "./places.ts";
+import { closePrompt, isPlace, openPrompt, type Settings, shownSubject, type Subject, type Written } from "./prompting.ts";
 import { boundsOf, middleOf, SpatialIndex } from "./spatial.ts";
 import { variantOf } from "./variants.ts";
 
@@ -106,12 +107,12 @@ export interface Ui {
   /** Whether connections are left out. */
   areLinesHidden: boolean;
   panel: "inspect" | "make" | "recipes" | "assets" | "runs" | "outline" | "findings" | undefined;
-  /** What the panel Make begins with, in place of the selection. */
-  draft: Draft | undefined;
-  /** What it makes, once that was chosen, or a prompt or references stay: until then, the selection decides. */
-  making: "image" | "video" | undefined;
-  /** What was entered there, also while it is closed. */
-  entered: Entered;
+  /** The Prompt that was opened or written in. */
+  prompt: Subject | undefined;
+  /** What was written in Prompts, by what each is about, the latest last. */
+  written: Readonly<Record<string, Written>>;
+  /** What was chosen in Prompts, for all of them. */
+  settings: Settings;
   /** The Action that the panel Inspect begins with: another attempt at one, or the slug of one. */
   attempt: ActionAttempt | undefined;
   action: string | undefined;
@@ -159,9 +160,9 @@ export class Board {
     resize: undefined,
     areLinesHidden: globalThis.localStorage?.getItem(HIDDEN_LINES) === "true",
     panel: undefined,
-    draft: undefined,
-    making: undefined,
-    entered: { image: {}, again: {}, video: {} },
+    prompt: undefined,
+    written: {},
+    settings: {},
     attempt: undefined,
     action: undefined,
   };
@@ -277,8 +278,8 @@ export class Board {
 
   /** Whether a text field has the keyboard, or is about to: single keys are letters then. */
   get isWriting(): boolean {
-    const { editing } = this.#ui;
-    return editing !== undefined && this.graph.nodes.has(editing.id);
+    const { editing, prompt } = this.#ui;
+    return (editing !== undefined && this.graph.nodes.has(editing.id)) || prompt?.opened !== undefined;
   }
 
   get graph(): Graph {
@@ -356,6 +357,7 @@ export class Board {
     this.settle();
     if (this.#ui.menu) this.set({ menu: undefined });
     else if (this.#ui.editing) this.stopEditing();
+    else if (this.#ui.prompt && shownSubject(this.graph, this.#ui) === this.#ui.prompt) closePrompt(this);
     else this.set({ selection: NOTHING, isCollecting: false, link: undefined, tool: "select" });
   }
 
@@ -393,8 +395,7 @@ export class Board {
     const node = newNode(this.graph, kind, id, { x: 0, y: 0 }, { position: this.#spot(sizeOf(kind), point), ...rest });
     this.engine.perform(`Add ${kind === "section" ? "a Section" : node.title.toLowerCase()}`, [{ do: "create", node }]);
     this.select([id]);
-    if (kind === "text" || kind === "sticky") this.edit(id, "content");
-    else this.edit(id, "title");
+    this.edit(id, kind === "section" ? "title" : undefined);
     return id;
   }
 
@@ -514,8 +515,10 @@ export class Board {
   /** The pointer begins to drag the selection with this node. What is locked stays. */
   beginDrag(id: string): void {
     this.settle();
-    if (!this.#ui.selection.has(id)) this.select([id]);
-    const free = this.selected.filter((node) => !isLocked(node)).map((node) => node.id);
+    // The Prompt stays: a node can be dropped on it.
+    if (!this.#ui.selection.has(id) && !shownSubject(this.graph, this.#ui)) this.select([id]);
+    const ids = this.#ui.selection.has(id) ? this.#ui.selection : [id];
+    const free = [...ids].filter((one) => !isLocked(this.graph.nodes.get(one) as Node));
     if (free.length === 0) return;
     const drag = dragOf(this.graph, free);
     this.#grip = { ...gripOf(this.graph, new Set(drag.from.keys()), this.surface?.seen), pointer: { x: 0, y: 0 } };
@@ -644,9 +647,9 @@ export class Board {
 
   /** Closes the panel. If the keyboard was in it, the button of the panel has it then. */
   closePanel(): void {
-    const { panel } = this.#ui;
+    const { panel, prompt } = this.#ui;
     const isInside = document.activeElement === document.body || document.activeElement?.closest("aside");
-    this.set({ panel: undefined, draft: undefined, attempt: undefined, action: undefined });
+    this.set({ panel: undefined, prompt: panel === "make" ? undefined : prompt, attempt: undefined, action: undefined });
     if (isInside) document.querySelector<HTMLElement>(`[data-panel="${panel}"]`)?.focus();
   }
 
@@ -658,6 +661,7 @@ export class Board {
     const hasText = !isSection(node) && (node.type === "text" || node.type === "sticky");
     this.settle();
     this.surface?.reveal(id);
+    if (field === undefined && isPlace(node)) return openPrompt(this);
     this.set({ editing: { id, field: field ?? (hasText ? "content" : "title") } });
   }
 
@@ -731,26 +735,5 @@ export class Board {
     const present = this.graph.connections.get(connection);
     if (present) this.engine.perform("Change a connection", [update("connection", present, { purpose, role: role ?? null })]);
     this.set({ menu: undefined });
-  }
-
-  // The panel Make
-
-  /** Keeps what was entered in one of its forms. */
-  enter<Form extends keyof Entered>(form: Form, change: Entered[Form]): void {
-    const { entered, making } = this.#ui;
-    const stays = form !== "again" && ("prompt" in change || "kept" in change);
-    this.set({ making: stays ? form : making, entered: { ...entered, [form]: { ...entered[form], ...change } } });
-  }
-
-  /** Lets a form follow the selection again. The settings of images stay. */
-  followSelection(form: "image" | "video"): void {
-    const { entered } = this.#ui;
-    const left = form === "image" ? { ...entered.image, prompt: undefined, kept: undefined } : {};
-    this.set({ making: undefined, entered: { ...entered, [form]: left } });
-  }
-
-  /** Opens the panel with what an image was made with, or was to be made with. */
-  makeAgain(draft: Draft): void {
-    this.set({ panel: "make", draft, entered: { ...this.#ui.entered, again: {} } });
   }
 }

@@ -2,6 +2,8 @@
 import { api } from "../api.ts";
 import type { Board } from "./board.ts";
 import type { Kind } from "./gestures.ts";
+import { hasMarkable, toggleFavorite } from "./marks.ts";
+import { openPrompt } from "./prompting.ts";
 import { toggleSnapping } from "./snap.ts";
 import { variantOf } from "./variants.ts";
 
@@ -37,6 +39,7 @@ export const COMMANDS: readonly Command[] = [
   { id: "undo", label: "Undo", group: "Edit", keys: ["Mod+Z"], isChange: true, run: (board) => board.undo(), can: ({ engine }) => engine.getSnapshot().undo !== undefined },
   { id: "redo", label: "Redo", group: "Edit", keys: ["Mod+Shift+Z", "Mod+Y"], isChange: true, run: (board) => board.redo(), can: ({ engine }) => engine.getSnapshot().redo !== undefined },
 
+  { id: "favorite", label: "Mark as a favorite, or take that back", group: "Edit", keys: ["F"], isChange: true, run: toggleFavorite, can: hasMarkable },
   { id: "bar", label: "Bar of the selection", group: "Select", keys: ["Mod+.", "Alt+F10"], run: focusBar, can: (board) => hasSelection(board) || board.getUi().link !== undefined },
   { id: "menu", label: "Menu of the selection", group: "Select", keys: ["Shift+F10", "ContextMenu"], run: openMenu, can: hasSelection },
 
@@ -63,7 +66,7 @@ export const COMMANDS: readonly Command[] = [
   { id: "snap", label: "Snap to others while dragging: on or off", group: "View", keys: [], isChange: true, run: toggleSnap },
   { id: "inspect", label: "Properties and Actions", group: "View", keys: ["P"], run: (board) => board.togglePanel("inspect") },
   { id: "recipes", label: "Run or make a Recipe", group: "View", keys: ["W"], isChange: true, run: (board) => board.togglePanel("recipes") },
-  { id: "make", label: "Make images or a video with a model", group: "View", keys: ["G"], isChange: true, run: (board) => board.togglePanel("make") },
+  { id: "make", label: "Make images or a video", group: "Add", keys: ["G"], isChange: true, run: (board) => openPrompt(board) },
   { id: "assets", label: "Put an image from your assets on the board", group: "Add", keys: ["A"], isChange: true, run: (board) => board.togglePanel("assets") },
   { id: "runs", label: "Runs on this canvas", group: "View", keys: ["R"], isChange: true, run: (board) => board.togglePanel("runs") },
   { id: "outline", label: "Outline", group: "View", keys: ["O"], run: (board) => board.togglePanel("outline") },

@@ -33,8 +33,8 @@ import { reasonOf } from "./failure.ts";
 import { nodesOf } from "./videos.ts";
 import { Inspector } from "./inspector.tsx";
 import { MOST_TEXT } from "./limits.ts";
-import { Make } from "./make.tsx";
 import { OutlineTree } from "./outline.tsx";
+import { Make } from "./prompt.tsx";
 import { Recipes } from "./recipes.tsx";
 import { remediesOf } from "./remedies.ts";
 import { RunList } from "./run-list.tsx";
@@ -292,7 +292,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
           )}
           {ui.panel === "make" && graph && (
             <Side title="Make" close={() => board.closePanel()}>
-              <Make board={board} canvas={handle} nodes={board.selected} ui={ui} />
+              <Make board={board} canvas={handle} ui={ui} />
             </Side>
           )}
           {ui.panel === "assets" && graph && (

@@ -4,6 +4,7 @@ import { type Connection, type Graph, isSection, type Node, type Purpose, type R
 import type { Box, Point, Size } from "../view.ts";
 import { isOver, statusOf } from "../work.ts";
 import { linksAt } from "./links.ts";
+import { marksSaid } from "./marks.ts";
 import { placeFor, type Where } from "./places.ts";
 import { around, boxOf, encloses, middleOf, touches } from "./spatial.ts";
 import { videoOf } from "./videos.ts";
@@ -28,7 +29,8 @@ const SIZES: Record<Kind, Size> = {
   sticky: { width: 240, height: 240 },
   section: { width: 960, height: 640 },
 };
-const TITLES: Record<Kind, string> = { image: "Image", video: "Video", text: "Text", sticky: "Note", section: "Section" };
+/** What a node is called until it is named. */
+export const TITLES: Record<Kind, string> = { image: "Image", video: "Video", text: "Text", sticky: "Note", section: "Section" };
 /** Room between a Section's frame and its members; above them is its title. */
 const PADDING = 40;
 const HEAD = 72;
@@ -280,6 +282,7 @@ export function described(graph: Graph, node: Node): string {
     status !== undefined && status !== "succeeded" ? statusOf(status).toLowerCase() : undefined,
     home && `in Section ${home.title}`,
     createdBy === "agent" ? "made by an agent" : undefined,
+    marksSaid(node),
   ]
     .filter(Boolean)
     .join(", ");

@@ -10,6 +10,7 @@ import { Problem } from "../errors.ts";
 import { count, lowered, percent } from "../format.ts";
 import { Unanswered } from "../library/unanswered.tsx";
 import { AiBadgeOf } from "../screens/ai-badge.tsx";
+import { priceOf } from "../recipes/parts.tsx";
 import { CancelDialog } from "../screens/cancel.tsx";
 import { Reason } from "../screens/reason.tsx";
 import { useSession } from "../session.ts";
@@ -22,7 +23,6 @@ import { isActive, isOver, nameOf, stateOf, statusOf, videoUrl } from "../work.t
 import { attemptAt, sourceOf } from "./attempts.ts";
 import type { Board } from "./board.ts";
 import { useFailure } from "./failure.ts";
-import { priceOf } from "./fields.tsx";
 import { type NodeVideo, videoOf } from "./videos.ts";
 import { ActionPreview, Comparison } from "./comparison.tsx";
 import { type Entries, entryOf, isAnchor, paramsOf, problemsOf } from "./forms.ts";
@@ -341,8 +341,7 @@ function Video({ board, canvas, node, video }: { board: Board; canvas: string; n
       {board.canChange && found.state === "ended" && isOwn && session.scopes.includes("video:generate") && (
         <Button
           onClick={() => {
-            board.followSelection("video");
-            board.set({ panel: "make", draft: undefined });
+            board.set({ panel: "make", prompt: undefined });
           }}
         >
           New attempt…

@@ -14,6 +14,7 @@ import { DetailContext, useBoard } from "./context.ts";
 import { useFailure } from "./failure.ts";
 import { isEmptySlot, letterSize, stateId, statusAt } from "./gestures.ts";
 import { useImage } from "./images.ts";
+import { marksOf } from "./marks.ts";
 import styles from "./nodes.module.css";
 import { captionOf, ratioOf, resizedPicture } from "./shapes.ts";
 import { TextField } from "./text.tsx";
@@ -148,6 +149,19 @@ function ImageArea({ node }: { node: Node }) {
   );
 }
 
+/** What people think of an image. The name of the node says it, too. */
+function MarksAt({ node }: { node: Node }) {
+  const { isFavorite, rating, label } = marksOf(node);
+  if (!isFavorite && rating === 0 && !label) return null;
+  return (
+    <span className={styles.marks} aria-hidden="true" title="Everybody on this canvas sees this">
+      {isFavorite && <Icon name="heart" size={14} />}
+      {rating > 0 && "★".repeat(rating)}
+      {label && <i data-label={label} />}
+    </span>
+  );
+}
+
 /** A picture on the board, and its title below. Its outline and handles are those of the picture. */
 function Card({ data: { node, editing, isResizable, number }, selected, children }: Pick<Props, "data" | "selected"> & { children: ReactNode }) {
   const [isHovered, setIsHovered] = useState(false);
@@ -157,6 +171,7 @@ function Card({ data: { node, editing, isResizable, number }, selected, children
     <div className={styles.card} data-kind={node.type} data-empty={node.asset === undefined || undefined} data-selected={selected || undefined} onMouseEnter={() => setIsHovered(true)} onMouseLeave={() => setIsHovered(false)}>
       <div className={styles.picture} style={{ bottom: captionOf(node) }}>
         <div className={styles.area}>{children}</div>
+        {node.asset !== undefined && <MarksAt node={node} />}
         {isWorking && (
           <span className={styles.pill}>
             <span className={styles.spinner} />

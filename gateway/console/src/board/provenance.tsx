@@ -12,6 +12,7 @@ import { kindOf } from "./gestures.ts";
 import styles from "./inspector.module.css";
 import { DRAFT } from "../words.ts";
 import { draftOf, isFailed } from "./making.ts";
+import { makeAgain } from "./prompting.ts";
 import { videoJob } from "./videos.ts";
 
 type Provenance = NonNullable<Node["metadata"]["provenance"]>;
@@ -37,7 +38,7 @@ export function ProvenanceOf({ board, node }: { board: Board; node: Node }) {
       {provenance && <Sources board={board} provenance={provenance} />}
       <p className={styles.links}>
         {draft && board.canChange && session.scopes.includes("image:generate") && (
-          <Button onClick={() => board.makeAgain(draft)}>Make again</Button>
+          <Button onClick={() => makeAgain(board, draft)}>Make again</Button>
         )}
         {node.asset !== undefined && (
           <a className={styles.download} href={fileUrl(node.asset)} download={node.title || node.type}>

@@ -6,14 +6,15 @@ import { firstOf } from "../format.ts";
 import { retryUntilAnswered } from "../retry.ts";
 import { type Change, update } from "../sync/change.ts";
 import type { Engine } from "../sync/engine.ts";
-import { type Node, type Purpose, type Role, withFields } from "../sync/graph.ts";
+import { type Fields, type Node, type Purpose, type Role, withFields } from "../sync/graph.ts";
 import type { Size } from "../view.ts";
 import { work } from "../work.ts";
 import type { Board } from "./board.ts";
 import { keep } from "./engines.ts";
-import { connectionOf, newNode } from "./gestures.ts";
+import { connectionOf, isEmptySlot, newNode, TITLES } from "./gestures.ts";
 import { type FrameUse, isFailed, keptAction, keptOf, type Reference } from "./making.ts";
 import { placesFor } from "./places.ts";
+import { selectResults } from "./prompting.ts";
 import { shapeOfImage, sizeOfResult } from "./shapes.ts";
 
 /** How often a start is tried on a newer revision. */
@@ -62,9 +63,9 @@ export async function startOn<T>({ engine, newId }: Board, start: (common: Start
 
 /**
  * Makes the targets of a start and starts on the newest revision. If the start is refused, or was never sent, nothing is left of it.
- * `kept`: nodes that are there already and are filled first.
+ * `kept`: nodes that are there already and are filled first. `show`: selects what receives the results.
  */
-export async function startInto<T>(board: Board, label: string, targets: Node[], links: Change[], start: (common: Start, targets: string[]) => Promise<T>, kept: Node[] = []): Promise<T> {
+export async function startInto<T>(board: Board, label: string, targets: Node[], links: Change[], start: (common: Start, targets: string[]) => Promise<T>, kept: Node[] = [], show = (ids: string[]) => board.select(ids)): Promise<T> {
   const { engine } = board;
   const ids = [...kept, ...targets].map(({ id }) => id);
   // The board may be left before there is an answer.
@@ -82,7 +83,7 @@ export async function startInto<T>(board: Board, label: string, targets: Node[],
       }
     });
     await engine.refresh();
-    board.select(ids);
+    show(ids);
     return started;
   } catch (error) {
     // Without an answer it may have been accepted. Then its results come into the nodes.
@@ -141,6 +142,8 @@ export interface Making {
   count: number;
   /** Ids of empty nodes that are filled before new ones are made. */
   into: string[];
+  /** What new ones are made beside, if they are made from no image. */
+  beside: Node | undefined;
   /** The spending cap, if it is not the price. */
   maxCredits: number | undefined;
 }
@@ -151,8 +154,8 @@ export async function makeImages(board: Board, canvas: string, making: Making): 
   const [source] = mask ? references : [];
   const guides = references.filter((reference) => reference !== source);
   const title = titleOf(prompt) || references[0]?.node?.title || "Image";
-  const before = making.into.flatMap((id) => board.graph.nodes.get(id) ?? []).filter(isFailed).slice(0, count);
-  const beside = references[0]?.node ?? sources[0] ?? before[0];
+  const before = making.into.flatMap((id) => board.graph.nodes.get(id) ?? []).filter(isEmptySlot).slice(0, count);
+  const beside = references[0]?.node ?? sources[0] ?? before[0] ?? making.beside;
   const nodeSize = sizeOfResult(shapeOfImage(size, operation === "generate" ? undefined : references[0]?.node), beside, title);
   const targets = targetsFor(board, count - before.length, beside ? [beside] : [], title, nodeSize).map((node) => withFields(node, keptOf(node, making)));
   const linked = (from: Node, purpose: Purpose, role?: Role) => {
@@ -160,7 +163,7 @@ export async function makeImages(board: Board, canvas: string, making: Making): 
     return linksTo(board, from, [...lacking, ...targets], purpose, role);
   };
   const links = [
-    ...before.map((node) => update("node", node, keptOf(node, making))),
+    ...before.map((node) => update("node", node, { ...keptOf(node, making), ...entitled(node, title) })),
     ...references.flatMap(({ node, role }) => (node ? linked(node, "reference", role) : [])),
     ...sources.flatMap((node) => linked(node, "flow")),
   ];
@@ -178,8 +181,11 @@ export async function makeImages(board: Board, canvas: string, making: Making): 
       ...(size !== "" && { size }),
       ...(quality !== "" && { quality }),
     });
-  await startInto(board, `Make ${count === 1 ? "an image" : `${count} images`}`, targets, links, start, before);
+  await startInto(board, `Make ${count === 1 ? "an image" : `${count} images`}`, targets, links, start, before, (ids) => selectResults(board, ids));
 }
+
+/** A place that nobody has named has the title of what is made in it. */
+const entitled = ({ type, title }: Node, next: string): Fields => (title === TITLES[type] ? { title: next } : {});
 
 const titleOf = (prompt: string): string => firstOf(prompt.trim().split("\n")[0] ?? "", 60);
 
@@ -197,6 +203,8 @@ export interface VideoRequest {
   source: Node | undefined;
   /** The video node that is filled, if not a new one. */
   target: Node | undefined;
+  /** What a new one is made beside, if it is made from no image. */
+  beside: Node | undefined;
   seconds: number | undefined;
   ratio: string;
   resolution: string;
@@ -229,8 +237,9 @@ export async function makeVideo(board: Board, canvas: string, request: VideoRequ
   };
   // What was there when the form was filled in may have gone since.
   const before = [target && board.graph.nodes.get(target.id)].flatMap((node) => node ?? []);
-  const beside = frames[0]?.reference.node ?? source;
-  const targets = targetsFor(board, 1 - before.length, beside ? [beside] : [], titleOf(prompt) || "Video", videoSize(ratio), "video").map((node) => withFields(node, fields));
+  const beside = frames[0]?.reference.node ?? source ?? request.beside;
+  const title = titleOf(prompt) || "Video";
+  const targets = targetsFor(board, 1 - before.length, beside ? [beside] : [], title, videoSize(ratio), "video").map((node) => withFields(node, fields));
   const wanted = [
     ...frames.map(({ reference: { node, role }, use }) => ({ from: node, purpose: PURPOSES[use], role: use === "reference" ? role : undefined })),
     { from: source, purpose: "flow" as const, role: undefined },
@@ -252,7 +261,7 @@ export async function makeVideo(board: Board, canvas: string, request: VideoRequ
       ...(resolution !== "" && { resolution }),
       ...(hasAudio !== undefined && { generateAudio: hasAudio }),
     });
-  await startInto(board, "Make a video", targets, [...before.map((node) => update("node", node, fields)), ...links], start, before);
+  await startInto(board, "Make a video", targets, [...before.map((node) => update("node", node, { ...fields, ...entitled(node, title) })), ...links], start, before, (ids) => selectResults(board, ids));
 }
 
 /** Keeps the video of a job on the canvas, in the node that has the job in its data. */

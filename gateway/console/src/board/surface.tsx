@@ -19,6 +19,7 @@ import { enclosed } from "./gestures.ts";
 import { Guides } from "./guides.tsx";
 import { Dots, Minimap, Overview } from "./layers.tsx";
 import { type BoardNode, nodeTypes } from "./nodes.tsx";
+import { PromptLayer } from "./prompt.tsx";
 import { SpatialIndex } from "./spatial.ts";
 import styles from "./surface.module.css";
 
@@ -132,7 +133,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
       if (one.type !== "position" || one.dragging === undefined || !one.position) continue;
       // A second finger, or the deletion of the node under the pointer, ends a drag without onNodeDragStop.
       if (!one.dragging) {
-        board.drop();
+        endDrag(one.id);
         return;
       }
       const start = drag.from.get(one.id);
@@ -142,6 +143,12 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
       board.dragTo({ x: one.position.x - start.x, y: one.position.y - start.y });
       return;
     }
+  }
+
+  function endDrag(id: string) {
+    if (!board.getUi().drag) return;
+    board.drop();
+    if (!board.getUi().selection.has(id)) board.select([id]);
   }
 
   const endConnection: OnConnectEnd = (event, { fromNode, fromHandle, toNode }) => {
@@ -187,7 +194,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
       stop.abort();
       setMarquee(undefined);
       board.surface?.focus();
-      if (isDrag && grabbed) board.drop();
+      if (isDrag && grabbed) endDrag(grabbed.id);
       if (isDrag) return;
       if (hit) board.select([hit.id], isAdding(event) ? "toggle" : "set");
       else if (!isAdding(event)) board.select([]);
@@ -265,7 +272,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
         onNodeMouseEnter={(_, { id }) => board.hover(id)}
         onNodeMouseLeave={() => board.hover(undefined)}
         onNodeDragStart={(_, { id }) => board.beginDrag(id)}
-        onNodeDragStop={() => board.drop()}
+        onNodeDragStop={(_, { id }) => endDrag(id)}
         onEdgeClick={(_, { id }) => board.selectLink(id)}
         onEdgeDoubleClick={({ nativeEvent }, { id }) => canChange && board.set({ menu: { kind: "purpose", connection: id, at: placeOf(nativeEvent) } })}
         onConnectEnd={endConnection}
@@ -288,6 +295,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
       <Guides board={board} camera={camera} graph={graph} ui={ui} />
       {isDrawn && <SelectionBar board={board} camera={camera} ui={ui} isHidden={marquee !== undefined} />}
       {isDrawn && <Minimap camera={camera} graph={graph} index={index} />}
+      {canChange && <PromptLayer board={board} camera={camera} canvas={canvas} graph={graph} ui={ui} />}
       {marquee && <div className={styles.marquee} style={camera.toBoard(marquee)} />}
     </DetailContext>
   );

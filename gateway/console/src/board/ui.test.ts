@@ -145,18 +145,6 @@ test("on another canvas, only own images are pasted, and only by its owner", asy
   await settle();
 });
 
-test("Make keeps what was entered, and what it makes once a prompt was", async () => {
-  const { board } = await begin();
-  board.enter("image", { count: 2 });
-  assert.equal(board.getUi().making, undefined);
-  board.enter("image", { prompt: "a harbor" });
-  board.enter("video", { seconds: "4" });
-  const { making, entered } = board.getUi();
-  assert.deepEqual([making, entered], ["image", { image: { count: 2, prompt: "a harbor" }, again: {}, video: { seconds: "4" } }]);
-  board.followSelection("image");
-  assert.deepEqual([board.getUi().making, board.getUi().entered.image.prompt, board.getUi().entered.image.count], [undefined, undefined, 2]);
-});
-
 const reason = () => Promise.resolve("The provider refused the request.");
 
 test("new nodes to which the view does not move, and work that ends out of view or fails, are told with a way to them", async () => {
