@@ -216,7 +216,7 @@ scene("a session without asset:read or uploads is told so", async ({ page, expec
   await page.getByText("This session may not see assets").waitFor();
   await page.keyboard.press("Escape");
   await page.keyboard.press("g");
-  await page.getByText("This session may make neither images nor videos").waitFor();
+  await page.getByText("This session cannot make images or videos: its token does not allow it.").waitFor();
 });
 
 scene("a session with asset:read alone sees the assets outside of canvases", async ({ page, expect }) => {

@@ -259,11 +259,11 @@ scene("a deletion is told, and undone there", async ({ page, expect, isAccessibl
   await isAccessible();
   await node(page, "Two").click();
   await page.keyboard.press("Shift+ArrowDown");
-  await until(canvas, "another change", (graph) => titled(graph, "Two")?.position.y === 64 && graph.nodes.length === 1);
+  await until(canvas, "another change", (graph) => titled(graph, "Two")?.position.y === 10 && graph.nodes.length === 1);
   await notices.getByRole("button", { name: "Undo" }).press("Enter");
   const after = await until(canvas, "it is back", ({ nodes, connections }) => nodes.length === 2 && connections.length === 1);
   assert.equal(titled(after, "One")?.id, ids["One"]);
-  assert.equal(titled(after, "Two")?.position.y, 64, "what was done since stays");
+  assert.equal(titled(after, "Two")?.position.y, 10, "what was done since stays");
   await becomes(() => notices.count(), 0);
   await page.keyboard.press("Control+a");
   await page.keyboard.press("Delete");
@@ -494,7 +494,7 @@ scene("of ten thousand nodes, only those in view are rendered", async ({ page, e
   await page.keyboard.press("Shift+ArrowUp");
   const title = /n\d+/.exec(name)?.[0] ?? "";
   const before = grid.find((node) => node.title === title)?.position.y ?? 0;
-  await until(canvas, "one of them is moved", (graph) => titled(graph, title)?.position.y === before - 64);
+  await until(canvas, "one of them is moved", (graph) => titled(graph, title)?.position.y === before - 10);
   assert.equal(person.uid, canvas.ownerUid);
 });
 

@@ -1,7 +1,7 @@
 /**
  * A browser for each case. These are failures in every case: an error on the console, an exception, a report of the content security
- * policy, a request that leaves the origin, a response of status 400 or more that the case does not expect, and a serious violation that
- * axe finds on a page at the end of the case, or whenever the case asks.
+ * policy, a request that leaves the origin, a response of status 400 or more that the case does not expect, and a fault of the layout
+ * (geometry.ts) or a serious violation that axe finds on a page at the end of the case, or whenever the case asks.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync } from "node:fs";
@@ -14,6 +14,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 
 import { launch } from "./chromium.ts";
+import { isLaidOut } from "./geometry.ts";
 import { BASE_URL } from "./service.ts";
 
 const SCREENSHOTS = env["CANVAS_SCREENSHOTS"] ?? join(import.meta.dirname, "../../.local/browser/screenshots");
@@ -42,7 +43,7 @@ export interface Scene {
   afterwards: (task: () => Promise<void>) => void;
   /** Another person at another browser. */
   guest: () => Promise<Page>;
-  /** Asserts that every image has an alternative text, and that axe finds nothing serious now, in light and in dark. At the end of the case that is done for every open page. */
+  /** Asserts that the layout has no fault, that every image has an alternative text, and that axe finds nothing serious now, in light and in dark. At the end of the case that is done for every open page. */
   isAccessible: () => Promise<void>;
 }
 
@@ -69,9 +70,9 @@ export function scene(name: string, run: (scene: Scene) => Promise<void>, second
         afterwards: (task) => tasks.push(task),
         expect: (...responses) => responses.forEach((response) => watch.expected.add(response)),
         permit: (origin) => watch.origins.add(origin),
-        isAccessible: () => isAccessible(page),
+        isAccessible: () => isSound(page),
       });
-      for (const one of contexts.flatMap((context) => context.pages())) if (one.url() !== "about:blank") await isAccessible(one);
+      for (const one of contexts.flatMap((context) => context.pages())) if (one.url() !== "about:blank") await isSound(one);
       assert.deepEqual(watch.faults, []);
     } catch (error) {
       if (watch.faults.length > 0) console.error(watch.faults.join("\n"));
@@ -131,6 +132,11 @@ class Watch {
       addEventListener("securitypolicyviolation", (event) => reportViolation(`${event.violatedDirective} ${event.blockedURI}`));
     });
   }
+}
+
+async function isSound(page: Page): Promise<void> {
+  await isLaidOut(page);
+  await isAccessible(page);
 }
 
 async function isAccessible(page: Page): Promise<void> {

@@ -131,7 +131,7 @@ scene("Make uses an Element in the version that was chosen", async ({ page, expe
   const { canvas, url } = await makeBoard("With Elements", [text("Brief", 0, 0, { metadata: { content: "A quiet harbor" } })], token);
   await openBoard(page, url, token);
   await node(page, "Brief").click();
-  await page.keyboard.press("g");
+  await page.getByRole("button", { name: "Make", exact: true }).click();
   const panel = page.getByRole("complementary", { name: "Make" });
   const chosen = panel.getByRole("group", { name: "Elements" });
   await chosen.getByLabel("Add an Element").selectOption({ label: "Soft light · Style · v1" });

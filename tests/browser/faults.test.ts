@@ -8,7 +8,7 @@ import type { Page } from "playwright-core";
 import { dragBy, middle, node, openBoard, path, ROOT, saved, text, titled, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
 import { ownGateway, ownRedis } from "./processes.ts";
-import { admin, apply, BASE_URL, type Canvas, makeBoard, read, stranger, TOKEN } from "./service.ts";
+import { admin, apply, BASE_URL, type Canvas, type Graph, makeBoard, read, stranger, TOKEN } from "./service.ts";
 import { isLive } from "./steps.ts";
 
 scene("after twenty seconds without a network, everything is sent once", async ({ page, expect }) => {
@@ -141,24 +141,32 @@ scene("a canvas that is gone in one tab leaves the others live, and is followed 
   await node(third, "Back again").waitFor();
 });
 
-scene("a tab that is closed during a drag changes nothing", async ({ page, open, expect }) => {
-  expect(NOBODY);
-  const { canvas, url } = await makeBoard("Closed in a drag", [text("Held", 0, 0)]);
-  await openBoard(page, url);
-  const before = await read(canvas);
-  const from = await middle(node(page, "Held"));
-  await page.mouse.move(from.x, from.y);
-  await page.mouse.down();
-  await page.mouse.move(from.x + 80, from.y + 80, { steps: 4 });
-  const next = await open();
-  await page.close();
-  await next.goto(url);
-  await isLive(next);
-  await saved(next);
-  assert.equal((await read(canvas)).revision, before.revision);
-  await dragBy(next, node(next, "Held"), 40, 40);
-  await until(canvas, "the next tab goes on", (graph) => (titled(graph, "Held")?.position.x ?? 0) > 0);
-});
+for (const [what, grip] of [["drag", ".react-flow__node"], ["resize", ".react-flow__resize-control.bottom.right.handle"]] as const) {
+  for (const end of ["closed", "reloaded"] as const) {
+    scene(`a ${what} is kept as far as it was when its tab is ${end}`, async ({ page, open, expect }) => {
+      expect(NOBODY);
+      const { canvas, url } = await makeBoard("Ended in a gesture", [text("Held", 0, 0)]);
+      await openBoard(page, url);
+      await node(page, "Held").click();
+      const from = await middle(page.locator(grip));
+      await page.mouse.move(from.x, from.y);
+      await page.mouse.down();
+      await page.mouse.move(from.x + 80, from.y + 80, { steps: 4 });
+      const isKept = ({ nodes: [held] }: Graph) => (what === "drag" ? (held?.position.x ?? 0) > 40 : (held?.width ?? 0) > 280);
+      const next = end === "closed" ? await open() : page;
+      if (end === "closed") {
+        await page.close();
+        await next.goto(url);
+      } else {
+        await page.reload();
+      }
+      await until(canvas, "the gesture is saved", isKept);
+      await isLive(next);
+      await saved(next);
+      assert.equal((await read(canvas)).batches.length, 2, "it is one batch");
+    });
+  }
+}
 
 scene("a gesture of a tab that was closed before it was sent is sent by the next tab", async ({ page, open, expect }) => {
   expect(NOBODY);
@@ -258,7 +266,7 @@ scene("changes of more than 200 operations are files that can each be applied, a
     await apply(canvas, operations);
   }
   const moved = await read(canvas);
-  assert(grid.every(({ title, position }) => titled(moved, title)?.position.y === position.y + 64));
+  assert(grid.every(({ title, position }) => titled(moved, title)?.position.y === position.y + 10));
   assert.match(await saved("Save the texts in conflict"), /Yours:\nMy brief\n\nTheirs:\nTheir brief\n/);
   await kept.getByRole("button", { name: "Discard" }).click();
   await kept.waitFor({ state: "detached" });

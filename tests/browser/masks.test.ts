@@ -17,7 +17,7 @@ scene("what is painted over a source is all that an edit changes", async ({ page
   await node(page, "Photo").click();
   await page.getByRole("button", { name: "Make", exact: true }).click();
   const panel = page.getByRole("complementary", { name: "Make" });
-  await panel.getByLabel("How").selectOption("edit");
+  await panel.getByLabel("What to make").selectOption("edit");
   await panel.getByLabel("Prompt").fill("a starry sky");
   const paper = panel.getByRole("img", { name: "The source: paint the part that may change" });
   await paper.scrollIntoViewIfNeeded();

@@ -4,8 +4,10 @@ import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 
 import { Problem } from "../../gateway/console/src/errors.ts";
+import { arrangement } from "../../gateway/console/src/board/layout.ts";
+import { graphOf } from "../../gateway/console/src/sync/graph.ts";
 import { Service } from "../../gateway/console/src/sync/model.ts";
-import { BASE_URL, type Canvas, type Graph, read, send, TOKEN } from "./service.ts";
+import { apply, BASE_URL, type Canvas, type Graph, read, send, TOKEN } from "./service.ts";
 
 type Operation = Record<string, unknown> & { type: string };
 type Choose = <T>(items: readonly T[]) => T;
@@ -127,5 +129,34 @@ test("the model accepts and refuses what the service does, and comes to the same
       assert.deepEqual(named(model.read() as unknown as Graph, ids.model), named(await read(canvas), ids.service), `seed ${seed}, turn ${turn}: ${JSON.stringify(operations)}`);
     }
     assert(refused > 0 && refused < 60, "both outcomes are tried");
+  }
+});
+
+test("nodes that the console arranges are in the order in which the service reads the members of a Section", async () => {
+  const next = random(7);
+  const among = (least: number, most: number) => least + Math.floor(next() * (most - least));
+  const { canvas } = await send<{ canvas: Canvas }>("POST", "/canvases", { title: "Order" });
+  const boards = 200;
+  for (let board = 0; board < boards; board += 1) {
+    const frame = { type: "node.create", clientId: "s", node: { type: "sticky", title: `S${board}`, position: { x: 0, y: board * 20_000 }, width: 2000, height: 2000, metadata: { section: true } } };
+    const members = Array.from({ length: among(2, 9) }, (_, at) => ({
+      type: "node.create",
+      clientId: `m${at}`,
+      node: { type: "text", title: "", position: { x: among(100, 1400), y: board * 20_000 + among(100, 1400) }, width: among(40, 500), height: among(40, 500), metadata: { sectionId: "s" } },
+    }));
+    await apply(canvas, [frame, ...members]);
+  }
+  const before = await read(canvas);
+  const graph = graphOf(before as never);
+  const sections = before.nodes.filter(({ metadata }) => metadata.section);
+  const orders = sections.map(({ id }) => {
+    const [operation] = arrangement(graph, [...graph.nodes.values()].filter((node) => node.id === id), "row", (id) => id);
+    return (operation as { nodeIds: string[] }).nodeIds;
+  });
+  for (let at = 0; at < boards; at += 40) await apply(canvas, sections.slice(at, at + 40).map(({ id }) => ({ type: "layout.arrange", layout: "row", sectionId: id })));
+  const after = await read(canvas);
+  for (const [index, { id }] of sections.entries()) {
+    const members = after.nodes.filter(({ metadata }) => metadata.sectionId === id).toSorted((a, b) => a.position.x - b.position.x);
+    assert.deepEqual(orders[index], members.map((member) => member.id), `board ${index}`);
   }
 });

@@ -5,7 +5,7 @@ import type { Locator } from "playwright-core";
 
 import { box, node, openBoard, path, ROOT, text, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
-import { apply, makeBoard, makeCanvas, png, read, runAction, send } from "./service.ts";
+import { apply, type Graph, makeBoard, makeCanvas, png, read, runAction, send } from "./service.ts";
 
 scene("every Action is run from its form, and a refusal is explained", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
@@ -53,6 +53,40 @@ scene("every Action is run from its form, and a refusal is explained", async ({ 
   await becomes(() => panel.locator("[aria-invalid=true]").count(), 1);
   await until(canvas, "the refused start leaves nothing", (graph) => graph.nodes.length === 10);
 });
+
+scene("of more images than an Action takes, a person chooses", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Several", []);
+  for (const [index, title] of ["One", "Two", "Three"].entries()) {
+    const { asset } = await send<{ asset: { node: string } }>("POST", `/assets?canvasId=${canvas.handle}`, png(90 + index, 64));
+    await apply(canvas, [{ type: "node.update", nodeId: asset.node, patch: { title } }]);
+  }
+  await openBoard(page, url);
+  await node(page, "Three").waitFor();
+  await page.keyboard.press("Control+a");
+  await page.keyboard.press("p");
+  const panel = page.getByRole("complementary", { name: "Inspect" });
+  const run = panel.getByRole("button", { name: "Run into a new node" });
+  const chosen = () => panel.locator("form select").first().evaluate((select) => (select as HTMLSelectElement).selectedOptions[0]?.label);
+  await panel.getByLabel("Make a new image").selectOption({ label: "Resize" });
+  await panel.locator("form").getByLabel("Width", { exact: true }).fill("48");
+  assert.equal(await chosen(), "Choose one of the 3 selected…");
+  await isAccessible();
+  await run.click();
+  await becomes(() => panel.locator("form select").first().evaluate((select) => select.matches(":invalid:focus")), true, "nothing runs on one of them in silence");
+  await panel.locator("form select").first().selectOption({ label: "Two" });
+  await run.click();
+  const after = await until(canvas, "the result", (graph) => graph.nodes.length === 4);
+  const result = after.nodes.find(({ title }) => !["One", "Two", "Three"].includes(title));
+  assert.deepEqual(after.connections.map(({ fromNodeId, toNodeId }) => [titleOf(after, fromNodeId), toNodeId]), [["Two", result?.id]]);
+
+  await page.keyboard.press("Control+a");
+  await panel.getByLabel("Make a new image").selectOption({ label: "Side by side" });
+  await run.click();
+  await becomes(() => panel.locator("form select").first().evaluate((select) => select.matches(":invalid:focus")), true, "of two inputs, too");
+});
+
+const titleOf = ({ nodes }: Graph, id: string) => nodes.find((node) => node.id === id)?.title;
 
 interface Parameter {
   id: string;
@@ -137,15 +171,17 @@ scene("images are made from a prompt and references, for the price that is shown
   await openBoard(page, url);
   await page.locator("img").first().waitFor();
   await page.keyboard.press("Control+a");
-  await page.keyboard.press("g");
+  await page.getByRole("button", { name: "Make", exact: true }).click();
   const panel = page.getByRole("complementary", { name: "Make" });
-  await panel.getByLabel("Prompt, from “Brief”").waitFor();
-  const models = panel.getByRole("combobox").first();
+  await panel.getByText("from Brief").waitFor();
+  await becomes(() => panel.getByLabel("Prompt").getAttribute("placeholder"), "A quiet harbor at dawn");
+  const models = panel.getByLabel("Model", { exact: true });
   await models.selectOption((await models.locator("option", { hasText: "Sketch" }).getAttribute("value")) ?? "");
-  await panel.locator("fieldset", { hasText: "1 reference" }).getByRole("combobox").selectOption("style");
-  await panel.getByText("2", { exact: true }).click();
+  await panel.getByRole("group", { name: "Made from 1 image" }).locator("[data-chip]").click();
+  await panel.getByLabel(/is for$/).selectOption({ label: "same style" });
+  await panel.getByLabel("2", { exact: true }).check();
   await isAccessible();
-  await panel.getByRole("button", { name: /^Make · / }).click();
+  await panel.getByRole("button", { name: /^Make( \d)? · / }).click();
   const after = await until(canvas, "two images are made", ({ nodes }) => nodes.filter(({ asset }) => asset !== undefined).length === 3);
   assert.equal(after.nodes.length, 4);
   await page.keyboard.press("Escape");
@@ -173,36 +209,37 @@ scene("what images were made from stays for the next ones; references are added 
   await openBoard(page, url);
   await node(page, "Brief").click();
   await node(page, "Photo").click({ modifiers: ["Shift"] });
-  await page.keyboard.press("g");
+  await page.getByRole("button", { name: "Make", exact: true }).click();
   const make = page.getByRole("complementary", { name: "Make" });
-  const models = make.getByRole("combobox").first();
+  const models = make.getByLabel("Model", { exact: true });
   await models.selectOption((await models.locator("option", { hasText: "Sketch" }).getAttribute("value")) ?? "");
-  const start = make.getByRole("button", { name: /^Make · / });
+  const start = make.getByRole("button", { name: /^Make( \d)? · / });
   await start.click();
   const made = async (count: number) => (await until(canvas, `${count} images`, ({ nodes }) => nodes.filter(({ asset }) => asset !== undefined).length === count)).nodes;
   await made(3);
   // The new node is selected now, and the form is as it was.
-  await becomes(() => make.getByLabel("Prompt, from “Brief”").inputValue(), "A quiet harbor at dawn");
-  await make.getByRole("group", { name: "1 reference" }).getByText("Photo").waitFor();
+  await make.getByText("from Brief").waitFor();
+  await make.getByRole("group", { name: "Made from 1 image" }).getByText("Photo").waitFor();
   await make.getByRole("button", { name: "Add the selection" }).waitFor();
 
   await make.getByRole("button", { name: "Add an image…" }).press("Enter");
-  const dialog = page.getByRole("dialog", { name: "Image as a reference" });
+  const dialog = page.getByRole("dialog", { name: "Image to make it from" });
   await dialog.locator("li").nth(2).waitFor();
   await isAccessible();
   const names = await dialog.locator("li bdi").allTextContents();
   const assets = (await send<{ assets: { handle: string }[] }>("GET", `/assets?canvasId=${canvas.handle}`)).assets.map(({ handle }) => handle);
   assert.equal(names.length, assets.length);
   await dialog.locator("li button").nth(assets.indexOf(photos[1] ?? "")).click();
-  const two = make.getByRole("group", { name: "2 references" });
-  await two.getByRole("combobox").nth(1).selectOption("texture");
+  const two = make.getByRole("group", { name: "Made from 2 images" });
+  await two.locator("[data-chip]").nth(1).click();
+  await two.getByLabel(/is for$/).selectOption({ label: "same material" });
   await make.getByRole("button", { name: "Remove Photo" }).press("Enter");
-  await make.getByRole("group", { name: "1 reference" }).waitFor();
+  await make.getByRole("group", { name: "Made from 1 image" }).waitFor();
 
   expect(`402 POST ${ROOT}/images/generate`);
   await make.getByLabel("Spend at most").fill("0");
   await start.click();
-  await make.getByRole("alert").waitFor();
+  await make.getByRole("alert").getByRole("button", { name: "Make for 1 credit" }).waitFor();
   await isAccessible();
   await until(canvas, "the refused start leaves nothing", ({ nodes }) => nodes.length === 4);
   await make.getByLabel("Spend at most").fill("7");
@@ -211,7 +248,7 @@ scene("what images were made from stays for the next ones; references are added 
   assert.deepEqual(again.at(-1)?.references?.map(({ handle, role }) => [handle, role]), [[photos[1], "texture"]]);
 
   await make.getByRole("button", { name: "Use the selection" }).click();
-  await make.getByRole("group", { name: "1 reference" }).waitFor();
+  await make.getByRole("group", { name: "Made from 1 image" }).waitFor();
   await becomes(() => make.getByLabel("Prompt", { exact: true }).inputValue(), "");
 });
 
@@ -233,7 +270,7 @@ scene("an image is made again with what it was made with, and says how it was ma
   const made = inspect.getByRole("region", { name: "How it was made" });
   await made.getByText(/^Generated by sketch/).waitFor();
   await made.getByText("1536x1024").waitFor();
-  await made.getByText("A stand-in of the embedded runtime").waitFor();
+  await made.getByText("Made by a draft model.").waitFor();
   await made.getByRole("button", { name: "From Photo" }).waitFor();
   await made.getByText("for style").waitFor();
   await isAccessible();
@@ -241,12 +278,13 @@ scene("an image is made again with what it was made with, and says how it was ma
   const make = page.getByRole("complementary", { name: "Make" });
   await make.getByText(/^Again, like/).waitFor();
   await becomes(() => make.getByLabel("Prompt").inputValue(), "A quiet harbor");
-  const chosen = await make.getByRole("combobox").evaluateAll((all) => all.map((one) => (one as HTMLSelectElement).selectedOptions[0]?.textContent));
-  assert(chosen[0]?.startsWith("Sketch"), chosen.join(", "));
-  assert(chosen.includes("style") && chosen.includes("1536x1024"), chosen.join(", "));
+  const chosen = await make.locator("select").evaluateAll((all) => all.map((one) => (one as HTMLSelectElement).selectedOptions[0]?.textContent));
+  assert(chosen.some((one) => one?.startsWith("Sketch")), chosen.join(", "));
+  assert(chosen.includes("1536x1024"), chosen.join(", "));
+  await make.getByRole("group", { name: "Made from 1 image" }).getByText("same style").waitFor();
   await becomes(() => make.getByLabel("2", { exact: true }).isChecked(), true);
   await isAccessible();
-  await make.getByRole("button", { name: "Make · 2 credits" }).press("Enter");
+  await make.getByRole("button", { name: "Make 2 · 2 credits" }).press("Enter");
   const after = await until(canvas, "two more images are made", ({ nodes }) => nodes.filter(({ asset }) => asset !== undefined).length === 5);
   const again = after.nodes.map(({ metadata }) => metadata.provenance as { prompt?: string; size?: string; references?: object[] } | undefined).filter((provenance) => provenance?.prompt !== undefined);
   assert.equal(again.length, 4);
@@ -315,9 +353,9 @@ scene("arrow keys scroll the panel that has the keyboard, and move no node", asy
   await openBoard(page, url);
   const { revision } = await read(canvas);
   await node(page, "One").click();
-  await page.keyboard.press("g");
+  await page.getByRole("button", { name: "Make", exact: true }).click();
   const panel = page.getByRole("complementary", { name: "Make" });
-  await panel.getByRole("button", { name: /^Make · / }).waitFor();
+  await panel.getByRole("button", { name: /^Make( \d)? · / }).waitFor();
   for (let step = 0; step < 3; step += 1) await page.keyboard.press("ArrowDown");
   await becomes(() => panel.evaluate((panel) => panel.scrollTop > 0), true);
   await page.waitForTimeout(1000);
@@ -350,7 +388,7 @@ scene("what was entered to make an image stays when the models cannot be read ag
   expect(NOBODY, `400 GET ${ROOT}/models`);
   const { url } = await makeBoard("Entered", []);
   await openBoard(page, url);
-  await page.keyboard.press("g");
+  await page.getByRole("button", { name: "Make", exact: true }).click();
   const make = page.getByRole("complementary", { name: "Make" });
   const prompt = make.getByLabel("Prompt");
   await prompt.fill("A quiet harbor");
@@ -375,7 +413,7 @@ scene("what was entered in Make stays, whatever is selected or opened, until the
   const video = { title: "Video", type: "video", position: { x: 400, y: 0 }, width: 320, height: 240 };
   const { url } = await makeBoard("Entered here", [text("Brief", 0, 0, { metadata: { content: "Fog" } }), video]);
   await openBoard(page, url);
-  await page.keyboard.press("g");
+  await page.getByRole("button", { name: "Make", exact: true }).click();
   const make = page.getByRole("complementary", { name: "Make" });
   const prompt = make.getByLabel(/^Prompt/);
   await prompt.waitFor();
@@ -386,24 +424,24 @@ scene("what was entered in Make stays, whatever is selected or opened, until the
   const entered = async () => [await prompt.inputValue(), await make.getByLabel("Spend at most").inputValue()];
   await node(page, "Video").click();
   await becomes(entered, ["A quiet harbor", "7"]);
-  await make.getByText("Video", { exact: true }).click();
-  await make.getByText("Into Video.").waitFor();
-  await prompt.fill("Fog lifts");
-  await make.locator("label", { hasText: /^Images$/ }).click();
+  await make.getByLabel("What to make").selectOption("video");
+  await make.getByText("Into a new node.").waitFor();
+  await make.getByLabel("What to make").selectOption("generate");
   await becomes(entered, ["A quiet harbor", "7"]);
   await page.locator('[data-panel="inspect"]').click();
   await page.getByRole("complementary", { name: "Inspect" }).waitFor();
   await page.locator('[data-panel="make"]').click();
   await becomes(entered, ["A quiet harbor", "7"]);
-  await make.getByText("This prompt stays, whatever is selected.").waitFor();
+  await make.getByText("This stays, whatever is selected.").waitFor();
   await isAccessible();
 
   await node(page, "Brief").click();
   await make.getByRole("button", { name: "Use the selection" }).click();
-  await becomes(entered, ["Fog", "7"]);
+  await becomes(entered, ["", "7"]);
+  await becomes(() => prompt.getAttribute("placeholder"), "Fog");
   await node(page, "Video").click();
   await make.getByText("Into Video.").waitFor();
-  await becomes(() => prompt.inputValue(), "Fog lifts");
+  await becomes(entered, ["", "7"]);
 });
 
 scene("a text that does not fit its node is read as a whole in the inspector", async ({ page, expect, isAccessible }) => {

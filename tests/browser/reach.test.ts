@@ -113,7 +113,7 @@ scene("what happens on the canvas is told in regions that were there before", as
   await openBoard(page, url);
   const regions = await page.getByRole("status").count();
   await runAction(canvas, target);
-  await page.getByRole("status").getByText("“Result”: ready.").waitFor();
+  await page.getByRole("status").getByText("“Result” is ready.").waitFor();
   await isAccessible();
   await apply(canvas, [{ type: "node.move", nodeId: target, position: { x: 400, y: 300 } }], agent.token);
   await page.getByRole("status").getByText("browser test").waitFor();
@@ -168,7 +168,7 @@ scene("an image that failed says why, in its node and to a screen reader", async
   await failed.getByText("The provider refused the request.").waitFor();
   assert.equal(await description(failed), "The provider refused the request.");
   await node(page, "Video Later, empty").waitFor();
-  await page.getByRole("status").getByText("“Result”: failed.").waitFor();
+  await page.getByRole("status").getByText("“Result” failed.").waitFor();
   await isAccessible();
 
   // A run is told only to who started it.
@@ -343,12 +343,12 @@ scene("what is opened from a menu has the keyboard, and a panel that is closed b
     await page.waitForTimeout(300);
   };
   await node(page, "One").focus();
-  await choose("Connect the two selected nodes");
+  await choose("Connect the two…");
   await page.getByRole("menu", { name: "Connect for" }).locator(":focus").waitFor();
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("Escape");
   await becomes(async () => (await focused(page))?.startsWith("Text One"), true, "the second menu gives the keyboard back");
-  await choose("Properties and Actions");
+  await choose("Inspect");
   await page.getByRole("heading", { name: "Inspect" }).and(page.locator(":focus")).waitFor();
   await page.keyboard.press("p");
   await page.getByRole("button", { name: "Inspect", exact: true }).and(page.locator(":focus")).waitFor();

@@ -46,7 +46,7 @@ scene("the gallery finds Recipes, and shows what they make, from what, and for w
   const cards = page.getByRole("main").getByRole("listitem").filter({ has: page.getByRole("heading", { level: 2 }) });
   const storyboard = cards.filter({ has: page.getByRole("link", { name: "Storyboard of a brief" }) });
   await storyboard.getByText(/^\d+ credits$/).waitFor();
-  await storyboard.getByText("Stand-in").waitFor();
+  await storyboard.getByText("Draft", { exact: true }).waitFor();
   await storyboard.getByRole("list", { name: "Makes" }).getByText("Treatment").waitFor();
   await isAccessible();
   await page.getByText("Yours", { exact: true }).first().click();
@@ -110,7 +110,7 @@ scene("a Recipe is run from its page by keyboard, and a port without a value is 
   const progress = page.getByRole("region", { name: "Run", exact: true });
   await progress.getByText("Done", { exact: true }).waitFor();
   await progress.getByText("<b>coffee</b>").first().waitFor();
-  await becomes(() => progress.getByText("Stand-in").count(), 2);
+  await becomes(() => progress.getByText("Draft", { exact: true }).count(), 2);
   await isAccessible();
   await page.reload();
   await progress.getByText("Done", { exact: true }).waitFor();

@@ -1,6 +1,6 @@
 /**
  * Takes screenshots of every screen of the console, in light and dark, into docs/images/console, and writes the page that shows all of
- * them: tests/browser/run --screens [NAME…]
+ * them: tests/browser/run --screens [NAME…]. With --review, they go to the page of review.ts instead.
  *
  * A screen is one line of SCREENS: its name, what the screenshot shows, and how a person gets there.
  */
@@ -13,6 +13,7 @@ import type { Page } from "playwright-core";
 import { node } from "./board.ts";
 import { launch } from "./chromium.ts";
 import { apply, BASE_URL, signInLink } from "./service.ts";
+import { openReview } from "./review.ts";
 import { field, isLive } from "./steps.ts";
 import { openStudio } from "./studio.ts";
 
@@ -73,15 +74,15 @@ const SCREENS: [name: string, shows: string, go: (page: Page) => Promise<unknown
   ["make", "Images from a prompt, with references and an Element", async (page) => {
     await beside("make", "Client brief", "Two cups at the window")(page);
     const make = panel(page, "Make");
-    await make.getByRole("combobox").first().selectOption({ label: "Sketch · Managed · 1 credit" });
+    await make.getByLabel("Model", { exact: true }).selectOption((await make.getByLabel("Model", { exact: true }).locator("option", { hasText: "Sketch" }).first().getAttribute("value")) ?? "");
     await make.getByLabel("Add an Element").selectOption({ label: "Lumen cup · Product or object · v2" });
-    await make.getByText("2", { exact: true }).click();
-    await make.getByRole("button", { name: /^Make · / }).scrollIntoViewIfNeeded();
+    await make.getByLabel("2", { exact: true }).check();
+    await make.getByRole("button", { name: /^Make( \d)? · / }).scrollIntoViewIfNeeded();
   }],
   ["make-video", "A video from its first frame", async (page) => {
     await beside("make", "First coffee")(page);
     await near(page);
-    await panel(page, "Make").getByText("Video", { exact: true }).click();
+    await panel(page, "Make").getByLabel("What to make").selectOption("video");
   }],
   ["recipes-of-a-canvas", "A Recipe with the selected text in its port", async (page) => {
     await beside("recipes", "Client brief")(page);
@@ -140,9 +141,16 @@ async function conflict(page: Page): Promise<void> {
 
 // The screenshots
 
+const isReview = process.argv[2] === "--review";
+const only = process.argv.slice(isReview ? 3 : 2);
+const review = isReview ? await openReview(browser, studio.ana.token, only.length === 0) : undefined;
+const take = async (page: Page, name: string) => {
+  if (only.length > 0 && !only.includes(name)) return;
+  await rest(page);
+  await (review ? review.take(page, name) : save(page, name));
+};
 mkdirSync(IMAGES, { recursive: true });
-const only = process.argv.slice(2);
-if (only.length === 0) for (const file of readdirSync(IMAGES)) rmSync(join(IMAGES, file));
+if (only.length === 0 && !isReview) for (const file of readdirSync(IMAGES)) rmSync(join(IMAGES, file));
 
 const visit = async (userAgent?: string) => (await browser.newContext({ baseURL: BASE_URL, reducedMotion: "reduce", viewport: SIZE, ...(userAgent && { userAgent }) })).newPage();
 const signIn = async (page: Page, account: string) => {
@@ -154,10 +162,10 @@ const signIn = async (page: Page, account: string) => {
 const page = await visit();
 await page.goto("/signin");
 await field(page).waitFor();
-await save(page, "sign-in");
+await take(page, "sign-in");
 await page.goto(await signInLink(studio.ana.uid));
 await page.getByRole("button", { name: "Continue" }).waitFor();
-await save(page, "link");
+await take(page, "link");
 await signIn(page, studio.ana.uid);
 
 // Others are here, too.
@@ -186,13 +194,15 @@ for (const [name, , go] of SCREENS) {
     await page.screenshot({ path: join(ROOT, ".local/browser/failed-screen.png") });
     throw new Error(`${name}: the screen is not there; see .local/browser/failed-screen.png`, { cause: error });
   }
-  await save(page, name);
+  await take(page, name);
   assert.deepEqual(faults, [], name);
   for (const title of ["There is nothing here for you", "Settings need a sign-in link", "This could not be shown"]) {
     assert(name === "missing" || !(await page.getByRole("heading", { name: title }).isVisible()), `${name}: ${title}`);
   }
 }
+const isSound = (await review?.finish()) ?? true;
 await browser.close();
+if (isReview) process.exit(isSound ? 0 : 1);
 
 const figure = (name: string, shows: string) => `## ${name[0]?.toUpperCase()}${name.slice(1).replaceAll("-", " ")}
 
@@ -220,7 +230,6 @@ async function rest(page: Page): Promise<void> {
 
 /** Saves what is seen, in light and in dark, as the sharpest JPEG that is small enough. */
 async function save(page: Page, name: string): Promise<void> {
-  await rest(page);
   for (const colorScheme of SCHEMES) {
     await page.emulateMedia({ colorScheme });
     await page.waitForTimeout(400);

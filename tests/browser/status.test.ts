@@ -106,10 +106,10 @@ scene("the forms that start work say before that no worker is there, and work at
   await node(page, "Kite").getByText(/^Waiting for a worker: none seen for 4\d s/).waitFor();
   await banner(page).getByText(/No worker has asked for the queue generation for 4\d s/).waitFor();
   await isAccessible();
-  await page.keyboard.press("g");
+  await page.getByRole("button", { name: "Make", exact: true }).click();
   const make = page.getByRole("complementary", { name: "Make" });
   await make.getByText(/No worker has asked for the queue generation for 4\d s\. What you start waits until one is started\./).waitFor();
-  await make.getByText("Video", { exact: true }).click();
+  await make.getByLabel("What to make").selectOption("video");
   await make.getByText(/No worker has asked for the queue video/).waitFor();
   await isAccessible();
   await page.setViewportSize({ width: 390, height: 844 });

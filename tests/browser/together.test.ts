@@ -184,7 +184,7 @@ scene("what an agent does is told, shown and undone", async ({ page, expect, isA
   await admin("share", "--canvas", canvas.handle, "--with", agent.email, "--role", "editor");
   await openBoard(page, url);
   await apply(canvas, ["One", "Two"].map((title, index) => ({ type: "node.move", nodeId: ids[title], position: { x: index * 400, y: 900 } })), agent.token);
-  await page.getByText("browser test").waitFor();
+  await page.getByRole("status").getByText("browser test, an agent, moved ‘One’ and 1 more").waitFor();
   await isAccessible();
   await page.getByRole("button", { name: "Show", exact: true }).click();
   await page.locator(".react-flow__node.selected").nth(1).waitFor();
@@ -230,7 +230,7 @@ scene("a viewer has the board with everything that reads, and nothing that chang
   await becomes(() => page.evaluate(() => (globalThis as { copied?: string }).copied), "Words to copy");
   await page.keyboard.press("Control+v");
   await only.click({ button: "right" });
-  await becomes(() => page.getByRole("menuitem").allTextContents(), ["Properties and Actions", "Show the selection"]);
+  await becomes(() => page.getByRole("menuitem").allTextContents(), ["Show the selection2", "InspectP"]);
   await isAccessible();
   await page.keyboard.press("Escape");
 
@@ -421,6 +421,31 @@ for (const { what, write, expected } of WRITING) {
     await saved(page);
   });
 }
+
+scene("a role that changes is seen at once, and the board goes on with it", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Roles", [text("Shared", 0, 0)]);
+  // The event stream of a page can be replaced, that of a worker cannot.
+  await page.addInitScript(() => Reflect.deleteProperty(globalThis, "SharedWorker"));
+  const { revision } = await read(canvas);
+  let accessRole = "editor";
+  const event = (name: string, data: object) => `event: ${name}\ndata: ${JSON.stringify({ canvas: canvas.handle, ...data })}\n\n`;
+  await page.route("**/events?*", (route) => route.fulfill({ contentType: "text/event-stream", body: event("canvas", { revision }) + event("role", { accessRole }) }));
+  await signIn(page, TOKEN, url);
+  const tools = page.getByRole("toolbar", { name: "Tools" }).getByRole("button");
+  await becomes(() => tools.count(), 8);
+  await page.getByText("editor · 1 node").waitFor();
+  accessRole = "viewer";
+  await page.getByText("You can only read this canvas now.").waitFor();
+  await becomes(() => tools.count(), 2);
+  await node(page, "Shared").click();
+  await page.keyboard.press("Delete");
+  await node(page, "Shared").waitFor();
+  await isAccessible();
+  accessRole = "editor";
+  await page.getByText("You can change this canvas now.").waitFor();
+  await becomes(() => tools.count(), 8);
+});
 
 scene("a drag goes on, and is saved, when somebody deletes a node of it", async ({ page, expect }) => {
   expect(NOBODY);

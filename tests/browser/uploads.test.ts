@@ -126,7 +126,7 @@ scene("a file that is dropped beside the board is uploaded, and nowhere left to 
     await becomes(() => page.locator("body").getAttribute("data-handled"), "true");
   };
   await openBoard(page, url);
-  await page.keyboard.press("g");
+  await page.getByRole("button", { name: "Make", exact: true }).click();
   const panel = await box(page.getByRole("complementary", { name: "Make" }));
   await drop(panel.x + panel.width / 2, panel.y + 200);
   await until(canvas, "a file that was dropped on the panel", ({ nodes }) => nodes.length === 1 && nodes[0]?.asset !== undefined);
@@ -187,7 +187,7 @@ scene("what does not fit into a field of a node or into a prompt is left out, an
   await paste("Text of One", 24_001);
   await page.getByText("A node holds 24,000 characters.").waitFor();
   await page.keyboard.press("Escape");
-  await page.keyboard.press("g");
+  await page.getByRole("button", { name: "Make", exact: true }).click();
   await page.getByText("A prompt holds 8,000 characters. The rest of a longer text is left out.").waitFor();
   await isAccessible();
 });

@@ -105,15 +105,19 @@ export async function* shownBy(asset: string, signal: AbortSignal): AsyncGenerat
 
 /** The longer side of an image in a node that is made for it, and the height of its title, as the service has them. */
 const SIDE = 320;
-const CAPTION = 28;
+export const CAPTION = 28;
 
-/** The size of a node that shows a whole image above its title. */
-export function nodeSizeOf(image: Size, title: string): Size {
-  const scale = SIDE / Math.max(image.width, image.height, 1);
+/** The size of a node that shows a whole image above its title. `side`: the longer side of the image. */
+export function nodeSizeOf(image: Size, title: string, side = SIDE): Size {
+  const scale = side / Math.max(image.width, image.height, 1);
   const [width, height] = [image.width, image.height].map((pixels) => Math.max(Math.round(pixels * scale), 1)) as [number, number];
-  const hasCaption = title.trim() !== "" && height >= 2 * CAPTION && width >= 2 * CAPTION;
-  return { width, height: hasCaption ? height + CAPTION : height };
+  return withCaption({ width, height }, title);
 }
+
+/** The size of a node that is this wide and shows a whole image above its title. */
+export const nodeSizeAt = (width: number, image: Size, title: string): Size => withCaption({ width, height: Math.max(Math.round((width * image.height) / image.width), 1) }, title);
+
+const withCaption = ({ width, height }: Size, title: string): Size => ({ width, height: title.trim() !== "" && height >= 2 * CAPTION && width >= 2 * CAPTION ? height + CAPTION : height });
 
 /** The badge of an image that was made with AI. */
 export const aiBadgeOf = ({ aiGenerated }: Pick<Asset, "aiGenerated">): "AI" | "partly AI" | undefined =>

@@ -4,30 +4,37 @@ export interface FieldProblem {
 }
 
 interface Envelope {
+  code?: string;
   message?: string;
   requestId?: string;
   fields?: FieldProblem[];
-  details?: { findings?: unknown[] };
+  details?: { findings?: unknown[]; creditCost?: number };
 }
 
 /** A request that failed. `status` is 0 when no response arrived. */
 export class Problem extends Error {
   override name = "Problem";
   readonly status: number;
+  /** The code of the contract, by which the console explains it. */
+  readonly code: string | undefined;
   readonly requestId: string | undefined;
   /** Seconds, as the service asked for. */
   readonly retryAfter: number | undefined;
   /** What is wrong with the request, and where. */
   readonly fields: FieldProblem[];
+  /** What the work costs, of a start that was refused because that is more than it may. */
+  readonly creditCost: number | undefined;
   /** Whether a batch was refused for what it does to the look of the canvas. */
   readonly isBlockedByFindings: boolean;
 
   constructor(status: number, message: string, requestId?: string, retryAfter?: number, envelope: Envelope = {}) {
     super(message);
     this.status = status;
+    this.code = envelope.code;
     this.requestId = requestId;
     this.retryAfter = retryAfter;
     this.fields = envelope.fields ?? [];
+    this.creditCost = envelope.details?.creditCost;
     this.isBlockedByFindings = status === 422 && (envelope.details?.findings?.length ?? 0) > 0;
   }
 

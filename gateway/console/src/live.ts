@@ -5,7 +5,8 @@
 import { useEffect, useEffectEvent, useState } from "react";
 import { served } from "./api.ts";
 import { openEvents } from "./events.ts";
-import { type Command, type Message, type Presence, RUNS, type RunState, Stream, topicOf } from "./stream.ts";
+import { reached } from "./reached.ts";
+import { type AccessRole, type Command, type Message, type Presence, RUNS, type RunState, Stream, topicOf } from "./stream.ts";
 import type { Hello } from "./stream.worker.ts";
 import workerUrl from "./stream.worker.ts?sharedworker&url";
 
@@ -15,13 +16,22 @@ export interface Live {
   since?: number | undefined;
   revision?: string;
   who: Presence[];
+  /** What the person may do on the canvas now, where the service says so. */
+  role?: AccessRole;
 }
 
 /** Sends a command to the stream that all pages share, or to this page's own. */
 type Post = (command: Command) => void;
 
 const listeners = new Set<(message: Message) => void>();
-const hear = (message: Message) => listeners.forEach((listener) => listener(message));
+let isInterrupted = false;
+
+function hear(message: Message): void {
+  listeners.forEach((listener) => listener(message));
+  if (message.event !== "state") return;
+  if (isInterrupted && message.state === "live") reached();
+  isInterrupted = message.state === "interrupted";
+}
 
 interface TrustedTypes {
   createPolicy(name: string, rules: { createScriptURL(url: string): string }): { createScriptURL(url: string): string };
@@ -148,6 +158,8 @@ function next(live: Live, message: Message): Live {
       return { ...live, revision: message.revision };
     case "presence":
       return { ...live, who: message.who };
+    case "role":
+      return { ...live, role: message.accessRole };
     case "state":
       return { ...live, state: message.state, since: "since" in message ? message.since : undefined };
     case "gone":

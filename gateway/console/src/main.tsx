@@ -1,14 +1,15 @@
-import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { MutationCache, type Query, QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import "./early.ts";
 import { isBoardLikely, remember } from "./prefetch.ts";
 import { App } from "./app.tsx";
 import { Problem } from "./errors.ts";
+import { onReached, reached } from "./reached.ts";
 import { loadEditor } from "./screens/canvas.tsx";
 import "./ui/base.css";
 import { applyTheme } from "./ui/theme.ts";
-import { countUploads } from "./uploads.ts";
+import { countUploads, resumeUploads } from "./uploads.ts";
 
 function onError(error: Error, meta: Record<string, unknown> | undefined) {
   // The session ended. The application shows the sign-in page, which leads back here. A link or token that is refused ends no session.
@@ -32,6 +33,15 @@ const queries = new QueryClient({
         error instanceof Problem && error.retryAfter !== undefined ? error.retryAfter * 1000 : Math.min(500 * 2 ** failures, 8000),
     },
   },
+});
+
+const isWaiting = ({ state: { error } }: Query): boolean => error instanceof Problem && error.isTemporary;
+
+// What could not be read is read, and files are sent, without a click.
+addEventListener("online", reached);
+onReached(() => {
+  void queries.refetchQueries({ type: "active", predicate: isWaiting }, { cancelRefetch: false });
+  resumeUploads();
 });
 
 // Unlike changes, files that are not uploaded are not kept in the browser.

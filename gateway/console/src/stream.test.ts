@@ -89,6 +89,20 @@ test("canvases share one connection, which ends with the last follower", async (
   stream.do({ unfollow: "a" });
 });
 
+const role = (accessRole: string) => bytes(`event: role\ndata: ${JSON.stringify({ canvas: "a", accessRole })}\n\n`);
+
+test("a new listener hears the role that the person has now, and none after the canvas is left", async () => {
+  const { stream, heard } = service((sent) => {
+    sent.enqueue(role("editor"));
+    sent.enqueue(role("viewer"));
+  });
+  stream.do({ follow: "a" });
+  await until(() => heard.filter(({ event }) => event === "role").length === 2);
+  assert.deepEqual(stream.present("a").at(-1), { event: "role", canvas: "a", accessRole: "viewer" });
+  stream.do({ unfollow: "a" });
+  assert.equal(stream.present("a").length, 1);
+});
+
 test("a stream that ends or is refused is opened again", async () => {
   const { stream, opened, heard } = service(
     (sent) => {

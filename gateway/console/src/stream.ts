@@ -6,6 +6,7 @@
  * The service sends the present state of each canvas first, so an interrupted stream loses nothing of them: it is opened again. Of runs it
  * sends those under way, so a listener reads the list again after an interruption.
  */
+import type { CanvasSummary } from "./api.ts";
 import { problemOf } from "./errors.ts";
 
 export interface Presence {
@@ -29,6 +30,11 @@ export interface PointerState {
 /** A pointer of somebody else. Without any state, it is shown no more. */
 export type Pointer = Presence & PointerState;
 
+export type AccessRole = NonNullable<CanvasSummary["accessRole"]>;
+
+/** The events that say how a canvas is now: a new listener hears the latest of each. */
+const PRESENT = ["canvas", "presence", "role"] as const;
+
 /** What is followed in place of a canvas for the runs of the account. The handles of canvases begin with `canvas:`. */
 export const RUNS = "runs";
 
@@ -48,6 +54,8 @@ export type Message =
   | { event: "presence"; canvas: string; who: Presence[] }
   /** Those that have changed. */
   | { event: "pointers"; canvas: string; who: Pointer[] }
+  /** What the person may do on the canvas now. */
+  | { event: "role"; canvas: string; accessRole: AccessRole }
   /** The canvas was deleted, or is no longer shared. It is not followed any more, until it is followed anew. */
   | { event: "gone"; canvas: string }
   | ({ event: "run" } & RunState)
@@ -91,7 +99,7 @@ export class Stream {
 
   /** What a new listener of `topic` has missed. */
   present(topic: string): Message[] {
-    const known = ["canvas", "presence"].map((event) => this.#latest.get(`${event} ${topic}`));
+    const known = PRESENT.map((event) => this.#latest.get(`${event} ${topic}`));
     return [this.#state, ...known.filter((message) => message !== undefined)];
   }
 
@@ -114,8 +122,7 @@ export class Stream {
 
   #drop(topic: string): void {
     this.#followers.delete(topic);
-    this.#latest.delete(`canvas ${topic}`);
-    this.#latest.delete(`presence ${topic}`);
+    for (const event of PRESENT) this.#latest.delete(`${event} ${topic}`);
     this.#restart();
   }
 
@@ -188,7 +195,7 @@ export class Stream {
     const reader = body.pipeThrough(new TextDecoderStream()).getReader();
     const parse = parser((message) => {
       if (message.event === "gone") return this.#gone(message.canvas);
-      if (message.event === "canvas" || message.event === "presence") this.#latest.set(`${message.event} ${message.canvas}`, message);
+      if (message.event === "canvas" || message.event === "presence" || message.event === "role") this.#latest.set(`${message.event} ${message.canvas}`, message);
       this.#emit(message);
     });
     for (;;) {
@@ -233,7 +240,7 @@ export function parser(emit: (message: Message) => void): (text: string) => void
       const fields = block.split("\n").map((line) => /^(\w+): ?(.*)$/.exec(line));
       const event = fields.find((field) => field?.[1] === "event")?.[2];
       const data = fields.filter((field) => field?.[1] === "data").map((field) => field?.[2]);
-      if (data.length > 0 && (event === "canvas" || event === "presence" || event === "pointers" || event === "gone" || event === "run")) {
+      if (data.length > 0 && (event === "canvas" || event === "presence" || event === "pointers" || event === "role" || event === "gone" || event === "run")) {
         emit({ event, ...JSON.parse(data.join("\n")) } as Message);
       }
     }

@@ -52,6 +52,11 @@ export function uploadsTo<Kind extends Uploads>(where: string, make: () => Kind)
 /** How many files would be lost with this page. */
 export const countUploads = (): number => [...all.values()].reduce((sum, uploads) => sum + uploads.countOpen(), 0);
 
+/** Sends again what failed because the service could not be reached. */
+export function resumeUploads(): void {
+  for (const uploads of all.values()) for (const { key, problem } of uploads.getList()) if (problem?.isTemporary) uploads.retry(key);
+}
+
 /** Ends all uploads: nothing is sent for who signs in next. */
 export function endUploads(): void {
   for (const uploads of all.values()) uploads.end();

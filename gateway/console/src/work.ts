@@ -23,14 +23,14 @@ export const KINDS: Record<RunKind, string> = { image: "Images", action: "Action
 
 export const STATUSES: Record<JobStatus, string> = {
   preparing: "Preparing",
-  queued: "Queued",
+  queued: "Waiting for its turn",
   running: "Running",
-  finalizing: "Finishing",
+  finalizing: "Being stored",
   canceling: "Canceling",
   succeeded: "Succeeded",
   failed: "Failed",
   canceled: "Canceled",
-  expired: "Expired",
+  expired: "No longer kept",
 };
 
 const OPERATIONS: Record<string, string> = { generate: "Generate", edit: "Edit", variations: "Variations", action: "Action", recipe: "Recipe" };

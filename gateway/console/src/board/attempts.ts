@@ -3,7 +3,13 @@ import type { Node } from "../sync/graph.ts";
 import { isOver } from "../work.ts";
 import type { Board } from "./board.ts";
 import { draftOf, failedAction, isFailed } from "./making.ts";
-import { sourceOf } from "./provenance.tsx";
+import { makeAgain } from "./prompting.ts";
+
+/** The node that a handle of a source names: its own, or that of the image that it shows. */
+export function sourceOf(board: Board, handle: string): Node | undefined {
+  if (handle.startsWith("node:")) return board.graph.nodes.get(board.engine.local(handle.slice("node:".length)));
+  return [...board.graph.nodes.values()].find(({ asset }) => asset === handle);
+}
 
 /** Opens what starts the work of these nodes once more; undefined if nothing does, or the session may not. */
 export function attemptAt(board: Board, nodes: Node[], scopes: string[]): (() => void) | undefined {
@@ -23,9 +29,9 @@ export function attemptAt(board: Board, nodes: Node[], scopes: string[]): (() =>
   if (ofRecipe) {
     return () => {
       board.select([ofRecipe.id]);
-      board.set({ panel: "recipes", draft: undefined });
+      board.set({ panel: "recipes", prompt: undefined });
     };
   }
   const draft = failed.filter(isFailed).map((node) => draftOf(board.graph, node)).find((one) => one !== undefined);
-  return draft && (() => board.makeAgain(draft));
+  return draft && (() => makeAgain(board, draft));
 }

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { applied, applyTo, inverseOf, judge } from "../sync/change.ts";
 import { Draft, type Graph, graphOf, type Node } from "../sync/graph.ts";
-import { choices, connectionOf, described, duplicated, enclosed, ended, filled, freePlaces, isEmptySlot, moved, newNode, removed, resized, sectioned } from "./gestures.ts";
+import { choices, connectionOf, described, duplicated, enclosed, filled, isEmptySlot, moved, newNode, removed, resized, sectioned } from "./gestures.ts";
 import { around, boxOf, SpatialIndex, touches } from "./spatial.ts";
 
 const EMPTY = graphOf({ title: "", nodes: [], connections: [] });
@@ -69,7 +69,7 @@ test("copies keep their Section and the connections among them", () => {
     { do: "connect", connection: connectionOf("c1", "a", "s", "list") },
     { do: "connect", connection: connectionOf("c2", "a", "b", "flow") },
   ]);
-  const { changes, copies } = duplicated(before, ["s"], newId);
+  const { changes, copies } = duplicated(before, ["s"], newId, { free: { x: 0, y: 0, width: 4000, height: 2000 } });
   const after = applied(before, changes);
   assert.equal(after.nodes.size, 5);
   assert.equal(after.nodes.get(copies.get("a") ?? "")?.metadata.sectionId, copies.get("s"));
@@ -92,17 +92,6 @@ test("a Section is made around nodes, which become its members", () => {
 test("members are deleted before their Section", () => {
   const before = graph(section("s", 0, 0, 900, 900), node("a", 50, 50, { metadata: { sectionId: "s" } }));
   assert.deepEqual(removed(before, ["s", "a"]).map((change) => change.do === "delete" && change.node.id), ["a", "s"]);
-});
-
-test("free places are near, and no other node is there", () => {
-  const before = graph(node("a", 0, 0), node("b", 40, 40), node("c", 400, 40), section("s", -500, -500, 4000, 4000));
-  const b = before.nodes.get("b");
-  assert(b);
-  const others = ["a", "c"].map((id) => boxOf(before.nodes.get(id) as Node));
-  const places = [];
-  for (const place of freePlaces(before, b)) if (places.push(place) === 20) break;
-  assert(places.every((place) => others.every((other) => !touches(other, { ...boxOf(b), ...place }))));
-  assert(places[0] && Math.hypot(places[0].x - 40, places[0].y - 40) < 400);
 });
 
 test("an image takes the place of an empty slot, and an undo gives it back", () => {
@@ -146,23 +135,11 @@ test("only an empty image without work under way is filled", () => {
 test("the state of a node is described in words", () => {
   assert.equal(words(of("image", "i")), "Image Text, empty");
   assert.equal(words(of("video", "v")), "Video Text, empty");
-  assert.equal(words({ ...of("image", "i"), ...job("finalizing") }), "Image Text, finishing");
+  assert.equal(words({ ...of("image", "i"), ...job("finalizing") }), "Image Text, being stored");
   assert.equal(words({ ...of("video", "v"), ...job("failed") }), "Video Text, failed");
   assert.equal(words({ ...of("image", "i"), asset: "asset:a", ...job("succeeded") }), "Image Text");
   const video: unknown = { console: { video: { job: "job:0198c5b0-3c1d-7a42-b0fe-91c2d3e4f506", by: "u" } } };
   assert.equal(words({ ...of("video", "v"), metadata: { custom: video } } as Node), "Video Text", "its video says more");
-});
-
-test("the end of work is announced once, and the ends of much work are counted", () => {
-  const of = (status: string, run?: string) => graph(...["a", "b", "c", "d"].map((id) => node(id, 0, 0, { title: id, ...job(status, run) })));
-  const one = (rest: Partial<Node>) => graph(node("a", 0, 0, { title: "Hero", ...rest }));
-  assert.deepEqual(ended(one(job("running")), one(job("succeeded"))), ["“Hero”: ready."]);
-  assert.deepEqual(ended(one({}), one(job("failed"))), ["“Hero”: failed."], "it began and ended between two graphs");
-  assert.deepEqual(ended(one(job("failed")), one(job("failed", "run:2"))), ["“Hero”: failed."]);
-  assert.deepEqual(ended(one(job("succeeded")), one({ ...job("succeeded"), width: 99 })), []);
-  assert.deepEqual(ended(graph(), one(job("succeeded"))), [], "a deleted node is brought back");
-  assert.deepEqual(ended(one(job("queued")), one(job("running"))), []);
-  assert.deepEqual(ended(of("running"), of("canceled")), ["Nodes: 4 canceled."]);
 });
 
 test("sizes stay within the service's limits", () => {

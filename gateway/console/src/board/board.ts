@@ -1,21 +1,24 @@
 /** What a person does on the board: the selection, what is edited, and the gestures. It knows no React. */
 import type { Engine } from "../sync/engine.ts";
-import { nameOf, retitle, update } from "../sync/change.ts";
-import { type Fields, type Graph, graphOf, isSection, type Node } from "../sync/graph.ts";
+import { type Change, nameOf, retitle, update } from "../sync/change.ts";
+import { type Fields, type Graph, graphOf, isSection, type Node, same } from "../sync/graph.ts";
 import { Notifier } from "../sync/notifier.ts";
 import { canvasOf } from "../address.ts";
+import { dragged, type Grip, gripOf, type Guide, HELD, type Held, isLocked, resizedTo, stacked } from "./arrange.ts";
 import { nodeSizeOf, type Placed } from "../assets.ts";
 import { count as counted, firstOf, number } from "../format.ts";
-import type { Box, Point } from "../view.ts";
+import type { Box, Point, Size } from "../view.ts";
+import type { Ending } from "./endings.ts";
 import {
   carried,
   type Choice,
   choices,
   connectionOf,
   type Copied,
+  type Drag,
+  dragOf,
   duplicated,
   filled,
-  freeSpot,
   isEmptySlot,
   type Kind,
   moved,
@@ -28,8 +31,11 @@ import {
   sizeOf,
 } from "./gestures.ts";
 import { MOST_TEXT, MOST_TITLE } from "./limits.ts";
-import type { ActionAttempt, Draft, Entered } from "./making.ts";
-import { SpatialIndex } from "./spatial.ts";
+import type { ActionAttempt } from "./making.ts";
+import { placeFor, type Where } from "./places.ts";
+import { closePrompt, isPlace, openPrompt, type Settings, shownSubject, type Subject, type Written } from "./prompting.ts";
+import { boundsOf, middleOf, SpatialIndex } from "./spatial.ts";
+import { variantOf } from "./variants.ts";
 
 /** What a person can do about a notice. */
 export interface Remedy {
@@ -41,22 +47,31 @@ export interface Remedy {
 export interface Surface {
   /** The point of the plane under the pointer, if that is on the board. */
   pointer(): Point | undefined;
-  middle(): Point;
   /** The part of the plane in view. */
   readonly seen: Box;
+  /** The part of the plane in view that no tool covers. */
+  free(): Box;
   /** The point of the plane at a point of the window. */
   toPlane(point: Point): Point;
   /** The point of the window at a point of the plane. */
   toScreen(point: Point): Point;
-  /** Shows these nodes, or all. */
-  show(ids?: Iterable<string>): void;
+  /** Shows these nodes, or all, at most at this scale. */
+  show(ids?: Iterable<string>, most?: number): void;
   /** Shows this part of the plane. */
   showBox(box: Box): void;
+  /** Whether enough of these nodes is seen. */
+  sees(ids: string[]): boolean;
+  /** Makes the edges of nodes flash once. */
+  flash(ids: string[]): void;
+  /** Shows a node whose picture has so many pixels across at one of them to a pixel of the screen. */
+  showPixels(id: string, across: number): void;
   zoomBy(factor: number): void;
   zoomTo(scale: number): void;
   panBy(x: number, y: number): void;
   /** Moves the view so that this point of the plane is in its middle. */
   center(point: Point): void;
+  /** Moves the view as little as shows enough of new nodes, with what they come from. False if that is much, or a person is busy. */
+  follow(ids: string[], sources: string[]): boolean;
   /** Moves the view, unless what is written on this node can be read where it is. */
   reveal(id: string): void;
   /** Gives the keyboard to a node, or to the board. */
@@ -70,8 +85,8 @@ export type Menu =
   | { kind: "connect"; from: string; to: string; at: Point }
   /** A connection was dropped where nothing is: a node that is made there. */
   | { kind: "create"; from: string; isReverse: boolean; point: Point; at: Point }
-  /** What can be done with the selection. */
-  | { kind: "selection"; at: Point }
+  /** What can be done with the selection: all of it, what the bar has no room for, or what an item of it opens. */
+  | { kind: "selection"; at: Point; of?: string }
   /** The purpose of a connection that exists. */
   | { kind: "purpose"; connection: string; at: Point };
 
@@ -87,24 +102,36 @@ export interface Ui {
   isPanning: boolean;
   menu: Menu | undefined;
   dialog: "palette" | "keys" | undefined;
-  /** Nodes that are being moved, and how far. */
-  drag: { ids: ReadonlySet<string>; by: Point } | undefined;
-  resize: { id: string; box: Box } | undefined;
+  drag: (Drag & { guides?: Guide[]; isCopy?: boolean }) | undefined;
+  resize: { id: string; box: Box; guides?: Guide[] } | undefined;
+  /** Whether connections are left out. */
+  areLinesHidden: boolean;
   panel: "inspect" | "make" | "recipes" | "assets" | "runs" | "outline" | "findings" | undefined;
-  /** What the panel Make begins with, in place of the selection. */
-  draft: Draft | undefined;
-  /** What it makes, once that was chosen, or a prompt or references stay: until then, the selection decides. */
-  making: "image" | "video" | undefined;
-  /** What was entered there, also while it is closed. */
-  entered: Entered;
-  /** The Action that the panel Inspect begins with. */
+  /** The Prompt that was opened or written in. */
+  prompt: Subject | undefined;
+  /** What was written in Prompts, by what each is about, the latest last. */
+  written: Readonly<Record<string, Written>>;
+  /** What was chosen in Prompts, for all of them. */
+  settings: Settings;
+  /** The Action that the panel Inspect begins with: another attempt at one, or the slug of one. */
   attempt: ActionAttempt | undefined;
+  action: string | undefined;
 }
 
+/** The key of the storage under which this browser keeps that connections are hidden. */
+const HIDDEN_LINES = "canvas.lines-hidden";
+
 const NOTHING: ReadonlySet<string> = new Set();
+/** Where nodes are put that nobody sees. */
+const UNSEEN: Box = { x: -640, y: -400, width: 1280, height: 800 };
 const NO_GRAPH = graphOf({ title: "", nodes: [], connections: [] });
 /** How long after the last arrow key the move is made, in milliseconds. */
 const NUDGE_REST = 400;
+
+/** How long after the pointer has left a node that is still shown, in milliseconds. */
+const LEAVING = 250;
+/** How much further arrow keys move the view than the selection. */
+const VIEW_STEP = 64;
 
 /** The texts of a node that people write. */
 const WRITTEN = {
@@ -131,21 +158,36 @@ export class Board {
     dialog: undefined,
     drag: undefined,
     resize: undefined,
+    areLinesHidden: globalThis.localStorage?.getItem(HIDDEN_LINES) === "true",
     panel: undefined,
-    draft: undefined,
-    making: undefined,
-    entered: { image: {}, again: {}, video: {} },
+    prompt: undefined,
+    written: {},
+    settings: {},
     attempt: undefined,
+    action: undefined,
   };
   #listeners = new Set<() => void>();
   #notices = new Notifier<[text: string, remedy: Remedy | undefined]>();
+  #said = new Notifier<[text: string]>();
   #scale = 1;
   #scaleListeners = new Set<() => void>();
+  #hovered: string | undefined;
+  #hoverListeners = new Set<() => void>();
+  #leaving: ReturnType<typeof setTimeout> | undefined;
   #nudge: ReturnType<typeof setTimeout> | undefined;
+  /** What the pointer drags, and how far it is from where it began. */
+  #grip: (Grip & { pointer: Point }) | undefined;
+  #held: Held = HELD;
+  /** The handle of the canvas. */
+  readonly canvas: string;
+  /** What the session may do. */
+  readonly scopes: readonly string[];
 
-  constructor(engine: Engine, canChange = true) {
+  constructor(engine: Engine, canChange = true, canvas = "", scopes: readonly string[] = []) {
     this.engine = engine;
     this.canChange = canChange;
+    this.canvas = canvas;
+    this.scopes = scopes;
   }
 
   readonly subscribe = (listener: () => void): (() => void) => {
@@ -158,6 +200,17 @@ export class Board {
 
   notify(text: string, remedy?: Remedy): void {
     this.#notices.notify(text, remedy);
+  }
+
+  /** Calls the listener with each sentence that is read out and not shown: what it says is seen. */
+  readonly onSaid = this.#said.listen;
+
+  /** Says how work has ended: to be seen if its nodes are not, or if it failed. `reasonOf` reads why. */
+  announce({ nodes, failed, text }: Ending, reasonOf: (node: Node) => Promise<string | undefined>): void {
+    const ids = nodes.map(({ id }) => id);
+    if (failed) void reasonOf(failed).then((reason) => this.notify(reason === undefined ? text : `${text} ${reason}`, this.showing(ids)));
+    else if (this.surface?.sees(ids)) this.#said.notify(text);
+    else this.notify(text, this.showing(ids));
   }
 
   /** Says that a text which was pasted was too long. */
@@ -191,6 +244,25 @@ export class Board {
     for (const listener of this.#scaleListeners) listener();
   }
 
+  /** The node under the pointer. It is no part of `getUi`: it changes with every movement, and few show it. */
+  readonly getHovered = (): string | undefined => this.#hovered;
+
+  readonly onHover = (listener: () => void): (() => void) => {
+    this.#hoverListeners.add(listener);
+    return () => void this.#hoverListeners.delete(listener);
+  };
+
+  /** The pointer is on this node, or on none: what is shown for a node stays until the pointer can have reached it. */
+  hover(id: string | undefined): void {
+    clearTimeout(this.#leaving);
+    const set = () => {
+      this.#hovered = id;
+      for (const listener of this.#hoverListeners) listener();
+    };
+    if (id === undefined) this.#leaving = setTimeout(set, LEAVING);
+    else if (id !== this.#hovered) set();
+  }
+
   /** Draws the board on `surface` until the returned function is called. */
   attach(surface: Surface): () => void {
     this.#surface = surface;
@@ -206,8 +278,8 @@ export class Board {
 
   /** Whether a text field has the keyboard, or is about to: single keys are letters then. */
   get isWriting(): boolean {
-    const { editing } = this.#ui;
-    return editing !== undefined && this.graph.nodes.has(editing.id);
+    const { editing, prompt } = this.#ui;
+    return (editing !== undefined && this.graph.nodes.has(editing.id)) || prompt?.opened !== undefined;
   }
 
   get graph(): Graph {
@@ -253,6 +325,21 @@ export class Board {
     return this.#ui.isCollecting || this.#ui.selection.size > 1;
   }
 
+  /** Selects all variants of the run that has made the selected node. */
+  selectVariants(id = this.selected[0]?.id): void {
+    const variant = variantOf(this.graph, id);
+    if (variant) this.select(variant.ids);
+  }
+
+  /** Leaves all connections out, or shows them again, also after a reload. */
+  toggleLines(): void {
+    const areLinesHidden = !this.#ui.areLinesHidden;
+    localStorage.setItem(HIDDEN_LINES, String(areLinesHidden));
+    this.set({ areLinesHidden });
+    const { size } = this.graph.connections;
+    if (size > 0) this.notify(areLinesHidden ? `${counted(size, "connection")} hidden. Shift C shows them again.` : `${counted(size, "connection")} shown.`);
+  }
+
   selectAll(): void {
     this.select(this.graph.nodes.keys());
   }
@@ -263,24 +350,52 @@ export class Board {
 
   /** Ends what is under way, step by step: a drag, which then has changed nothing, a menu, the editing of a text, the selection. */
   escape(): void {
-    if (this.isDragging || this.#ui.resize) return this.set({ drag: undefined, resize: undefined });
+    if (this.isDragging || this.#ui.resize) {
+      this.#grip = undefined;
+      return this.set({ drag: undefined, resize: undefined });
+    }
     this.settle();
     if (this.#ui.menu) this.set({ menu: undefined });
     else if (this.#ui.editing) this.stopEditing();
+    else if (this.#ui.prompt && shownSubject(this.graph, this.#ui) === this.#ui.prompt) closePrompt(this);
     else this.set({ selection: NOTHING, isCollecting: false, link: undefined, tool: "select" });
   }
 
   // Changes
 
+  /** Where new nodes go: beside their sources or at a point, in the part of the plane that a person sees. */
+  where(at?: Point, sources: Node[] = []): Where {
+    return { sources, at, free: this.surface?.free() ?? UNSEEN };
+  }
+
+  /** A free position for a new node, whose middle would be at the point. */
+  #spot(size: Size, at?: Point): Point {
+    return placeFor(this.graph, size, this.where(at));
+  }
+
+  /** Moves the view to new nodes if they are not seen, or says that they are elsewhere. */
+  bring(ids: string[], sources: string[] = []): void {
+    if (!this.surface || this.surface.follow(ids, sources)) return;
+    this.notify(`${counted(ids.length, "new node")} ${ids.length === 1 ? "is" : "are"} outside of the view.`, this.showing(ids));
+  }
+
+  /** Selects nodes and moves the view to them. */
+  showing = (ids: string[]): Remedy => ({
+    label: "Show",
+    run: () => {
+      const present = ids.filter((id) => this.graph.nodes.has(id));
+      this.select(present);
+      if (present.length > 0) this.surface?.show(present);
+    },
+  });
+
   create(kind: Kind, point?: Point, rest: Partial<Node> = {}): string {
     this.settle();
     const id = this.newId();
-    const at = point ?? freeSpot(this.graph, sizeOf(kind), this.surface?.middle() ?? { x: 0, y: 0 });
-    const node = newNode(this.graph, kind, id, at, rest);
+    const node = newNode(this.graph, kind, id, { x: 0, y: 0 }, { position: this.#spot(sizeOf(kind), point), ...rest });
     this.engine.perform(`Add ${kind === "section" ? "a Section" : node.title.toLowerCase()}`, [{ do: "create", node }]);
     this.select([id]);
-    if (kind === "text" || kind === "sticky") this.edit(id, "content");
-    else this.edit(id, "title");
+    this.edit(id, kind === "section" ? "title" : undefined);
     return id;
   }
 
@@ -298,10 +413,10 @@ export class Board {
     const slot = this.slotFor(point);
     const title = firstOf(asset.name, MOST_TITLE);
     const size = nodeSizeOf(asset, title);
-    const at = point ?? freeSpot(this.graph, size, this.surface?.middle() ?? { x: 0, y: 0 });
-    const node = newNode(this.graph, "image", id, at, { title, asset: asset.handle, ...size });
+    const node = newNode(this.graph, "image", id, { x: 0, y: 0 }, { title, asset: asset.handle, position: this.#spot(size, point), ...size });
     this.engine.perform(`Add ${title}`, slot ? filled(this.graph, slot, node, this.newId) : [{ do: "create", node }]);
     this.select([id]);
+    this.bring([id]);
   }
 
   /** A Section around the selection, or an empty one. */
@@ -309,18 +424,21 @@ export class Board {
     this.settle();
     const id = this.newId();
     const nodes = this.selected.filter((node) => !isSection(node));
-    const at = freeSpot(this.graph, sizeOf("section"), this.surface?.middle() ?? { x: 0, y: 0 });
-    this.engine.perform(nodes.length > 0 ? `Put ${count(nodes.length, "node")} into a Section` : "Add a Section", sectioned(this.graph, nodes.map((node) => node.id), id, at));
+    this.engine.perform(
+      nodes.length > 0 ? `Put ${count(nodes.length, "node")} into a Section` : "Add a Section",
+      sectioned(this.graph, nodes.map((node) => node.id), id, nodes.length > 0 ? { x: 0, y: 0 } : this.#spot(sizeOf("section"))),
+    );
     this.select([id]);
     this.edit(id, "title");
   }
 
   duplicate(ids: Iterable<string> = this.#ui.selection, point?: Point): void {
     this.settle();
-    const { changes, copies } = duplicated(this.graph, ids, this.newId, point);
+    const { changes, copies } = duplicated(this.graph, ids, this.newId, this.where(point));
     if (copies.size === 0) return;
     this.engine.perform(`Duplicate ${count(copies.size, "node")}`, changes);
     this.select(copies.values());
+    this.bring([...copies.values()]);
   }
 
   /** Pastes copied nodes on this canvas of the `account`. Those that are deleted, or of another canvas, are made again. */
@@ -336,9 +454,10 @@ export class Board {
     const lost = copied.nodes.length - nodes.length;
     if (lost > 0) this.notify(`${counted(lost, "image")} left out: images of another canvas can be pasted if both canvases are yours.`);
     if (nodes.length === 0) return;
-    const { changes, copies } = pasted(this.graph, { ...copied, nodes }, this.newId, point ?? this.surface?.middle() ?? { x: 0, y: 0 });
+    const { changes, copies } = pasted(this.graph, { ...copied, nodes }, this.newId, this.where(point));
     this.engine.perform(`Paste ${count(nodes.length, "node")}`, changes);
     this.select(copies.values());
+    this.bring([...copies.values()]);
   }
 
   /** Deletes what is copied with the selection: Sections with their members. */
@@ -358,6 +477,8 @@ export class Board {
     }
     const [first, ...others] = nodes;
     if (!first) return;
+    const locked = nodes.filter(isLocked);
+    if (locked.length > 0) return this.notify(`${locked.length === 1 && locked[0] ? nameOf(locked[0]) : `${locked.length} nodes`} cannot be deleted while locked.`, { label: "Unlock", run: () => this.lock(false, locked) });
     const step = this.engine.perform(`Delete ${count(nodes.length, "node")}`, removed(this.graph, nodes.map(({ id }) => id)));
     this.#deleted(others.length === 0 ? `${nameOf(first)} is deleted.` : `${nodes.length} nodes are deleted.`, step);
     this.select([]);
@@ -367,9 +488,70 @@ export class Board {
     if (step !== undefined) this.notify(text, { label: "Undo", run: () => this.undo(step) });
   }
 
-  move(ids: Iterable<string>, by: Point): void {
-    const changes = moved(this.graph, ids, by);
+  move(ids: Iterable<string>, by: Point, from?: Drag["from"]): void {
+    const changes = moved(this.graph, ids, by, from);
     this.engine.perform(`Move ${count(changes.length, "node")}`, changes);
+  }
+
+  /** Locks nodes, or unlocks them. It keeps people of the console from moving them; the service does not enforce it. */
+  lock(isLocked: boolean, nodes = this.selected): void {
+    this.setFields(isLocked ? `Lock ${count(nodes.length, "node")}` : `Unlock ${count(nodes.length, "node")}`, nodes, { "metadata.locked": isLocked || null });
+  }
+
+  /** Puts the selection above or below everything else. */
+  stack(end: "front" | "back"): void {
+    this.settle();
+    this.engine.perform(end === "front" ? "Bring to the front" : "Send to the back", stacked(this.graph, this.#ui.selection, end));
+  }
+
+  /** Does changes of the selection as one step. */
+  arrange(label: string, changesOf: (graph: Graph, ids: ReadonlySet<string>) => Change[]): void {
+    this.settle();
+    this.engine.perform(label, changesOf(this.graph, this.#ui.selection));
+  }
+
+  // Drags
+
+  /** The pointer begins to drag the selection with this node. What is locked stays. */
+  beginDrag(id: string): void {
+    this.settle();
+    // The Prompt stays: a node can be dropped on it.
+    if (!this.#ui.selection.has(id) && !shownSubject(this.graph, this.#ui)) this.select([id]);
+    const ids = this.#ui.selection.has(id) ? this.#ui.selection : [id];
+    const free = [...ids].filter((one) => !isLocked(this.graph.nodes.get(one) as Node));
+    if (free.length === 0) return;
+    const drag = dragOf(this.graph, free);
+    this.#grip = { ...gripOf(this.graph, new Set(drag.from.keys()), this.surface?.seen), pointer: { x: 0, y: 0 } };
+    this.#held = HELD;
+    this.set({ drag });
+  }
+
+  /** The pointer is this far from where it began. */
+  dragTo(pointer: Point): void {
+    const { drag } = this.#ui;
+    if (!drag || !this.isDragging) return;
+    if (!this.#grip) return this.set({ drag: { ...drag, by: pointer } });
+    this.#grip.pointer = pointer;
+    this.set({ drag: { ...drag, ...dragged(this.#grip, pointer, this.#held, this.#scale, drag) } });
+  }
+
+  /** Keys are held during a drag. */
+  hold(held: Held): void {
+    if (same(held, this.#held)) return;
+    this.#held = held;
+    if (this.#grip) this.dragTo(this.#grip.pointer);
+  }
+
+  /** The pointer resizes a node to `box`. `fit` makes the box of a node that keeps a ratio, by its width. */
+  resizeTo(id: string, box: Box, fit?: (box: Box) => Box): void {
+    const node = this.graph.nodes.get(id);
+    if (!node || !this.#ui.resize) return;
+    if (!this.#grip) {
+      this.#grip = { ...gripOf(this.graph, new Set([id]), this.surface?.seen), pointer: { x: 0, y: 0 } };
+      this.#held = HELD;
+    }
+    const { box: next, guides } = resizedTo(this.#grip, box, this.#held, this.#scale, this.#ui.resize.guides, fit !== undefined);
+    this.set({ resize: { id, box: fit ? fit(next) : next, guides } });
   }
 
   /** Whether the pointer moves nodes. */
@@ -381,12 +563,15 @@ export class Board {
   nudge(by: Point): void {
     if (this.isDragging) return;
     const { drag, selection } = this.#ui;
+    const free = this.selected.filter((node) => !isLocked(node)).map(({ id }) => id);
     if (selection.size === 0 || !this.canChange) {
-      this.surface?.panBy(-by.x * 8, -by.y * 8);
+      this.surface?.panBy(-by.x * VIEW_STEP, -by.y * VIEW_STEP);
       return;
     }
+    if (free.length === 0) return;
     clearTimeout(this.#nudge);
-    this.set({ drag: { ids: drag?.ids ?? selection, by: { x: (drag?.by.x ?? 0) + by.x, y: (drag?.by.y ?? 0) + by.y } } });
+    const { from, by: before } = drag ?? dragOf(this.graph, free);
+    this.set({ drag: { from, by: { x: before.x + by.x, y: before.y + by.y } } });
     this.#nudge = setTimeout(() => this.settle(), NUDGE_REST);
   }
 
@@ -398,18 +583,38 @@ export class Board {
     this.drop();
   }
 
+  /** Makes the move or the resize that is under way: the page may be about to end. */
+  endGesture(): void {
+    const { resize } = this.#ui;
+    this.settle();
+    this.drop();
+    if (resize) this.resize(resize.id, resize.box);
+  }
+
   /** Ends a drag where it is. */
   drop(): void {
     const { drag } = this.#ui;
     if (!drag) return;
-    if (drag.by.x !== 0 || drag.by.y !== 0) this.move(drag.ids, drag.by);
+    this.#grip = undefined;
     this.set({ drag: undefined });
+    if (drag.by.x === 0 && drag.by.y === 0) return;
+    const box = boundsOf([...drag.from.keys()].flatMap((id) => this.graph.nodes.get(id) ?? []));
+    if (!drag.isCopy || !box) return this.move(drag.from.keys(), drag.by, drag.from);
+    const middle = middleOf(box);
+    this.duplicate(drag.from.keys(), { x: middle.x + drag.by.x, y: middle.y + drag.by.y });
   }
 
   resize(id: string, box: Box): void {
     const node = this.graph.nodes.get(id);
     if (node) this.engine.perform("Resize a node", [resized(node, box)]);
+    this.#grip = undefined;
     this.set({ resize: undefined });
+  }
+
+  /** Ends a resize where it is. */
+  endResize(): void {
+    const { resize } = this.#ui;
+    if (resize) this.resize(resize.id, resize.box);
   }
 
   setFields(label: string, nodes: Node[], fields: Fields): void {
@@ -442,9 +647,9 @@ export class Board {
 
   /** Closes the panel. If the keyboard was in it, the button of the panel has it then. */
   closePanel(): void {
-    const { panel } = this.#ui;
+    const { panel, prompt } = this.#ui;
     const isInside = document.activeElement === document.body || document.activeElement?.closest("aside");
-    this.set({ panel: undefined, draft: undefined, attempt: undefined });
+    this.set({ panel: undefined, prompt: panel === "make" ? undefined : prompt, attempt: undefined, action: undefined });
     if (isInside) document.querySelector<HTMLElement>(`[data-panel="${panel}"]`)?.focus();
   }
 
@@ -456,15 +661,18 @@ export class Board {
     const hasText = !isSection(node) && (node.type === "text" || node.type === "sticky");
     this.settle();
     this.surface?.reveal(id);
+    if (field === undefined && isPlace(node)) return openPrompt(this);
     this.set({ editing: { id, field: field ?? (hasText ? "content" : "title") } });
   }
 
-  /** Writes what was typed. `was` is the text that it was typed on, `session` the time since editing began. */
-  write(id: string, field: keyof typeof WRITTEN, text: string, was: string, session: string): void {
+  /** Writes what was typed. `was` is the text that it was typed on, `session` the time since editing began, `height` that of the node with this text. */
+  write(id: string, field: keyof typeof WRITTEN, text: string, was: string, session: string, height?: number): void {
     const { name, label } = WRITTEN[field];
     const value = (one: string) => (field === "title" ? one : one || null);
-    if (text === was) return;
-    this.engine.perform(label, [{ do: "update", on: "node", id, set: { [name]: value(text) }, was: { [name]: value(was) } }], { merge: session });
+    const before = this.graph.nodes.get(id)?.height;
+    const grown = height !== undefined && height !== before ? { set: { height }, was: { height: before } } : undefined;
+    if (text === was && !grown) return;
+    this.engine.perform(label, [{ do: "update", on: "node", id, set: { [name]: value(text), ...grown?.set }, was: { [name]: value(was), ...grown?.was } }], { merge: session });
   }
 
   /** `isKept`: the keyboard goes to the node whose text was edited. */
@@ -480,6 +688,21 @@ export class Board {
   /** Asks what two nodes shall be connected for. */
   offer(from: string, to: string, at: Point): void {
     if (from !== to && this.offered(from, to).length > 0) this.set({ menu: { kind: "connect", from, to, at } });
+  }
+
+  /** Turns a connection around, if it can lead the other way. */
+  turnAround(id: string): void {
+    const connection = this.graph.connections.get(id);
+    if (!connection || !this.canTurnAround(id)) return;
+    const { fromNodeId, toNodeId, purpose, role } = connection;
+    const turned = connectionOf(this.newId(), toNodeId, fromNodeId, purpose, role);
+    this.engine.perform("Turn a connection around", [{ do: "disconnect", connection }, { do: "connect", connection: turned }]);
+    this.selectLink(turned.id);
+  }
+
+  canTurnAround(id: string): boolean {
+    const connection = this.graph.connections.get(id);
+    return connection !== undefined && this.offered(connection.toNodeId, connection.fromNodeId, id).some(({ purpose, role }) => purpose === connection.purpose && role === connection.role);
   }
 
   offered(from: string, to: string, except?: string): Choice[] {
@@ -498,7 +721,7 @@ export class Board {
   /** Makes a node where a connection was dropped, and connects it. */
   createConnected(menu: Menu & { kind: "create" }, kind: Kind): void {
     const id = this.newId();
-    const node = newNode(this.graph, kind, id, menu.point);
+    const node = newNode(this.graph, kind, id, { x: 0, y: 0 }, { position: this.#spot(sizeOf(kind), menu.point) });
     const [from, to] = menu.isReverse ? [id, menu.from] : [menu.from, id];
     this.engine.perform(`Add ${node.title.toLowerCase()}`, [
       { do: "create", node },
@@ -512,26 +735,5 @@ export class Board {
     const present = this.graph.connections.get(connection);
     if (present) this.engine.perform("Change a connection", [update("connection", present, { purpose, role: role ?? null })]);
     this.set({ menu: undefined });
-  }
-
-  // The panel Make
-
-  /** Keeps what was entered in one of its forms. */
-  enter<Form extends keyof Entered>(form: Form, change: Entered[Form]): void {
-    const { entered, making } = this.#ui;
-    const stays = form !== "again" && ("prompt" in change || "kept" in change);
-    this.set({ making: stays ? form : making, entered: { ...entered, [form]: { ...entered[form], ...change } } });
-  }
-
-  /** Lets a form follow the selection again. The settings of images stay. */
-  followSelection(form: "image" | "video"): void {
-    const { entered } = this.#ui;
-    const left = form === "image" ? { ...entered.image, prompt: undefined, kept: undefined } : {};
-    this.set({ making: undefined, entered: { ...entered, [form]: left } });
-  }
-
-  /** Opens the panel with what an image was made with, or was to be made with. */
-  makeAgain(draft: Draft): void {
-    this.set({ panel: "make", draft, entered: { ...this.#ui.entered, again: {} } });
   }
 }

@@ -1,17 +1,11 @@
 /** What part of the plane is seen, and how it is moved. */
-import { fit, type Box, type Point, type Size } from "../view.ts";
+import type { Box, Point, Size } from "../view.ts";
 import type { Board, Surface } from "./board.ts";
-import { boundsOf, middleOf, touches } from "./spatial.ts";
-
-/** How React Flow writes a view: screen = plane × zoom + (x, y). */
-export interface Viewport {
-  x: number;
-  y: number;
-  zoom: number;
-}
+import { onPlane, pannedTo, type Viewport, viewFor } from "./places.ts";
+import { boundsOf, boxOf, encloses, middleOf, touches } from "./spatial.ts";
 
 export const LEAST_ZOOM = 0.005;
-export const MOST_ZOOM = 4;
+export const MOST_ZOOM = 8;
 /** Below this scale, nodes are drawn and not rendered. */
 const OVERVIEW_ZOOM = 0.25;
 /** At this scale, texts are legible. */
@@ -20,8 +14,16 @@ const READING_ZOOM = 1;
 const LEAST_SEEN = 48;
 /** The window is larger than the view by this many pixels, and moves in steps of this size. */
 const MARGIN = 240;
-/** What the tools and buttons at the edges cover of the board, in pixels. */
-const COVERED = { left: 76, top: 20, right: 0, bottom: 0 };
+/** What the tools and buttons at the edges cover of the board, in pixels: of a wide one, and of one that is as narrow as a phone. */
+const COVERED = { left: 76, top: 64, right: 0, bottom: 76 };
+const COVERED_NARROW = { left: 0, top: 64, right: 0, bottom: 132 };
+const NARROW = 640;
+/** What stays empty around what is shown as a whole, in pixels. */
+const INSET = 24;
+/** How long after a gesture the view does not move by itself, in milliseconds. */
+const BUSY = 600;
+/** How long the edge of a node flashes, in milliseconds. */
+const FLASH = 400;
 /** The length of the view's animation. */
 const DURATION = 220;
 /** How long a node that gets the keyboard may take to be rendered, in milliseconds. */
@@ -36,6 +38,8 @@ export interface Window {
   /** How many pixels of the screen a unit of the plane takes, rounded up to a power of two. */
   detail: number;
 }
+
+const outline = (percent: number) => ({ outline: `calc(3px * var(--unscale)) solid color-mix(in srgb, var(--accent) ${percent}%, transparent)`, outlineOffset: "calc(3px * var(--unscale))" });
 
 /** The part of the plane in view and some of its surroundings, in coarse steps. */
 export function windowOf({ x, y, zoom }: Viewport, { width, height }: Size, ratio = 1): Window {
@@ -72,6 +76,9 @@ export class Camera implements Surface {
   #rest: ReturnType<typeof setTimeout> | undefined;
   #isZooming = false;
   #focusing = 0;
+  /** When a gesture has moved the view last. */
+  #gestured = -Infinity;
+  #isPressed = false;
   #listeners = new Set<() => void>();
 
   constructor(canvas: string, board: Board, frame: HTMLElement) {
@@ -82,6 +89,7 @@ export class Camera implements Surface {
     this.first = this.#fitting(this.#boxOf(board.getUi().selection)) ?? this.#kept() ?? this.#fitting(this.#boxOf()) ?? { x: this.#screen.width / 2, y: this.#screen.height / 2, zoom: 1 };
     this.#view = this.first;
     this.#window = windowOf(this.first, this.#screen, devicePixelRatio);
+    this.#rescale();
     this.#show(this.first);
   }
 
@@ -113,11 +121,21 @@ export class Camera implements Surface {
     const detach = this.#board.attach(this);
     this.#board.scaled(this.#view.zoom);
     const observer = new ResizeObserver(() => {
+      const selected = this.#boxOf(this.#board.getUi().selection);
+      const seen = selected && encloses(this.free(), selected) ? selected : undefined;
       this.#screen = { width: this.#frame.clientWidth, height: this.#frame.clientHeight };
       this.#show(this.#view);
+      // A panel that opens does not cover what it is about.
+      const view = seen && pannedTo(this.#view, this.#uncovered(), seen);
+      if (seen && view && !encloses(this.free(), seen)) this.#go(view);
     });
     observer.observe(this.#frame);
+    const stop = new AbortController();
+    const press = (isPressed: boolean) => () => (this.#isPressed = isPressed);
+    addEventListener("pointerdown", press(true), { signal: stop.signal, capture: true });
+    for (const end of ["pointerup", "pointercancel", "dragend"]) addEventListener(end, press(false), { signal: stop.signal, capture: true });
     return () => {
+      stop.abort();
       clearTimeout(this.#rest);
       observer.disconnect();
       detach();
@@ -126,9 +144,10 @@ export class Camera implements Surface {
 
   /**
    * The view is now this one. Until it rests, the nodes that are rendered are one layer that is moved as a whole. While the scale changes,
-   * they stay the same, so that what is only passed is never rendered.
+   * they stay the same, so that what is only passed is never rendered. `isGesture`: a person has moved it, not a command.
    */
-  moved(view: Viewport): void {
+  moved(view: Viewport, isGesture: boolean): void {
+    if (isGesture) this.#gestured = performance.now();
     // A single step, such as a key, is no zooming yet.
     this.#isZooming ||= this.#rest !== undefined && view.zoom !== this.#view.zoom;
     this.#view = view;
@@ -139,9 +158,16 @@ export class Camera implements Surface {
     this.#show(view);
   }
 
+  /** Labels and handles have one size on the screen. While the scale changes, they are scaled along. */
+  #rescale(): void {
+    const unscale = String(1 / Math.max(this.#view.zoom, OVERVIEW_ZOOM));
+    if (this.#frame.style.getPropertyValue("--unscale") !== unscale) this.#frame.style.setProperty("--unscale", unscale);
+  }
+
   #rested(): void {
     this.#rest = undefined;
     this.#isZooming = false;
+    this.#rescale();
     this.#frame.toggleAttribute("data-moving", false);
     this.#show(this.#view);
   }
@@ -165,8 +191,40 @@ export class Camera implements Surface {
     return this.#pointer && this.toPlane(this.#pointer);
   }
 
-  middle(): Point {
-    return middleOf(this.seen);
+  free(): Box {
+    return onPlane(this.#uncovered(), this.#view);
+  }
+
+  /** The part of the board that no tool covers, in its pixels. */
+  #uncovered(): Box {
+    const { width, height } = this.#screen;
+    const { left, top, right, bottom } = width < NARROW ? COVERED_NARROW : COVERED;
+    return { x: left, y: top, width: Math.max(width - left - right, 1), height: Math.max(height - top - bottom, 1) };
+  }
+
+  sees(ids: string[]): boolean {
+    return viewFor(this.#view, this.#uncovered(), this.#boxesOf(ids), []) === this.#view;
+  }
+
+  follow(ids: string[], sources: string[]): boolean {
+    const view = viewFor(this.#view, this.#uncovered(), this.#boxesOf(ids), this.#boxesOf(sources));
+    if (view === this.#view) return true;
+    if (!view || this.#isPressed || this.#board.isWriting || performance.now() - this.#gestured < BUSY) return false;
+    this.#go(view);
+    return true;
+  }
+
+  flash(ids: string[]): void {
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+    for (const id of ids) {
+      const node = this.#frame.querySelector(`.react-flow__node[data-id="${CSS.escape(id)}"]`);
+      node?.animate([outline(0), outline(100), outline(0)], FLASH);
+    }
+  }
+
+  #boxesOf(ids: string[]): Box[] {
+    const { nodes } = this.#board.graph;
+    return ids.flatMap((id) => nodes.get(id) ?? []).map(boxOf);
   }
 
   toPlane({ x, y }: Point): Point {
@@ -185,14 +243,22 @@ export class Camera implements Surface {
     return { left: x * zoom + this.#view.x, top: y * zoom + this.#view.y, width: width * zoom, height: height * zoom };
   }
 
-  show(ids?: Iterable<string>): void {
+  show(ids?: Iterable<string>, most = 1): void {
     const box = this.#boxOf(ids);
-    if (box) this.showBox(box);
+    if (box) this.showBox(box, most);
   }
 
-  showBox(box: Box): void {
-    const view = this.#fitting(box);
+  showBox(box: Box, most = 1): void {
+    const view = this.#fitting(box, most);
     if (view) this.#go(view);
+  }
+
+  showPixels(id: string, across: number): void {
+    const box = this.#boxOf([id]);
+    if (!box) return;
+    const zoom = Math.min(Math.max(across / box.width / devicePixelRatio, LEAST_ZOOM), MOST_ZOOM);
+    const [middle, target] = [middleOf(this.#uncovered()), middleOf(box)];
+    this.#go({ x: middle.x - target.x * zoom, y: middle.y - target.y * zoom, zoom });
   }
 
   zoomBy(factor: number): void {
@@ -256,12 +322,14 @@ export class Camera implements Surface {
     return boundsOf(ids ? [...ids].flatMap((id) => nodes.get(id) ?? []) : nodes.values());
   }
 
-  #fitting(box: Box | undefined): Viewport | undefined {
+  /** The view with the whole of `box` in the middle of what no tool covers. */
+  #fitting(box: Box | undefined, most = 1): Viewport | undefined {
     if (!box) return undefined;
-    const { left, top, right, bottom } = COVERED;
-    const free = { width: this.#screen.width - left - right, height: this.#screen.height - top - bottom };
-    const { x, y, scale } = fit(box, free);
-    return { x: x + left, y: y + top, zoom: Math.max(scale, LEAST_ZOOM) };
+    const free = this.#uncovered();
+    const room = (side: keyof Size) => Math.max(free[side] - 2 * INSET, 1) / box[side];
+    const zoom = Math.max(Math.min(room("width"), room("height"), most, MOST_ZOOM), LEAST_ZOOM);
+    const [middle, target] = [middleOf(free), middleOf(box)];
+    return { x: middle.x - target.x * zoom, y: middle.y - target.y * zoom, zoom };
   }
 
   #kept(): Viewport | undefined {

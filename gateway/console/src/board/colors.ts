@@ -1,5 +1,17 @@
 /** Colors that a person or an agent chose for a node, and what is legible with them. The service chooses the same grounds in renders. */
 
+/** The colors of notes that are offered. Without one, a note is yellow. */
+export const YELLOW = "#ffe48a";
+export const PALETTE = [
+  ["Yellow", YELLOW],
+  ["Orange", "#ffc9a3"],
+  ["Pink", "#ffb8c4"],
+  ["Violet", "#d9c8ff"],
+  ["Blue", "#bfdcff"],
+  ["Green", "#c7e9d4"],
+  ["Gray", "#e3e8ee"],
+] as const;
+
 const INK = "#1f242b";
 const WHITE = "#ffffff";
 const BLACK = "#000000";

@@ -1,8 +1,14 @@
-/** Everything that can be done from the keyboard, the toolbar and the palette, in one list. */
-import { isSection } from "../sync/graph.ts";
-import { combinationOf, type Press } from "../ui/keys.ts";
+/** What can be done from the keyboard, the tools and the palette, whatever is selected. What is done with the selection: `bar.ts`. */
+import { api } from "../api.ts";
 import type { Board } from "./board.ts";
 import type { Kind } from "./gestures.ts";
+import { hasMarkable, toggleFavorite } from "./marks.ts";
+import { openPrompt } from "./prompting.ts";
+import { toggleSnapping } from "./snap.ts";
+import { variantOf } from "./variants.ts";
+
+/** How long a command waits for what it has to read, in milliseconds. */
+const PATIENCE = 5000;
 
 export interface Command {
   id: string;
@@ -18,8 +24,7 @@ export interface Command {
 }
 
 const hasSelection = ({ selected }: Board): boolean => selected.length > 0;
-const hasOne = ({ selected }: Board): boolean => selected.length === 1;
-const create = (kind: Kind) => (board: Board) => void board.create(kind, board.surface?.pointer());
+const create = (kind: Kind) => (board: Board) => void board.create(kind);
 
 export const CHOOSE_FILES = "canvas-choose-files";
 
@@ -33,36 +38,35 @@ export const COMMANDS: readonly Command[] = [
 
   { id: "undo", label: "Undo", group: "Edit", keys: ["Mod+Z"], isChange: true, run: (board) => board.undo(), can: ({ engine }) => engine.getSnapshot().undo !== undefined },
   { id: "redo", label: "Redo", group: "Edit", keys: ["Mod+Shift+Z", "Mod+Y"], isChange: true, run: (board) => board.redo(), can: ({ engine }) => engine.getSnapshot().redo !== undefined },
-  { id: "edit", label: "Edit the text", group: "Edit", keys: ["Enter"], isChange: true, run: (board) => board.edit(board.selected[0]?.id ?? ""), can: hasOne },
-  { id: "rename", label: "Rename", group: "Edit", keys: ["F2"], isChange: true, run: (board) => board.edit(board.selected[0]?.id ?? "", "title"), can: hasOne },
-  { id: "duplicate", label: "Duplicate", group: "Edit", keys: ["Mod+D"], isChange: true, run: (board) => board.duplicate(), can: hasSelection },
-  { id: "connect", label: "Connect the two selected nodes", group: "Edit", keys: ["C"], isChange: true, run: connectSelected, can: ({ selected }) => selected.length === 2 },
-  { id: "delete", label: "Delete", group: "Edit", keys: ["Delete", "Backspace"], isChange: true, run: (board) => board.delete(), can: (board) => hasSelection(board) || board.getUi().link !== undefined },
 
-  { id: "menu", label: "Menu of the selection", group: "Edit", keys: ["Shift+F10", "ContextMenu"], run: openMenu, can: hasSelection },
+  { id: "favorite", label: "Mark as a favorite, or take that back", group: "Edit", keys: ["F"], isChange: true, run: toggleFavorite, can: hasMarkable },
+  { id: "bar", label: "Bar of the selection", group: "Select", keys: ["Mod+.", "Alt+F10"], run: focusBar, can: (board) => hasSelection(board) || board.getUi().link !== undefined },
+  { id: "menu", label: "Menu of the selection", group: "Select", keys: ["Shift+F10", "ContextMenu"], run: openMenu, can: hasSelection },
 
   { id: "select-all", label: "Select everything", group: "Select", keys: ["Mod+A"], run: (board) => board.selectAll() },
   { id: "toggle", label: "Add the focused node to the selection, or take it away", group: "Select", keys: ["Mod+ "], run: (board) => board.toggleFocused(), can: ({ surface }) => surface?.focused() !== undefined },
-  { id: "select-members", label: "Select the members of the Section", group: "Select", keys: ["M"], run: selectMembers, can: ({ selected }) => selected.some(isSection) },
+  { id: "select-variants", label: "Select all variants of the run", group: "Select", keys: ["Shift+M"], run: (board) => board.selectVariants(), can: ({ graph, selected }) => variantOf(graph, selected[0]?.id) !== undefined },
   { id: "escape", label: "End what is under way", group: "Select", keys: ["Escape"], run: (board) => board.escape() },
-  { id: "left", label: "Move the selection, or the view, to the left", group: "Select", keys: ["ArrowLeft"], run: (board) => board.nudge({ x: -8, y: 0 }) },
-  { id: "right", label: "… to the right", group: "Select", keys: ["ArrowRight"], run: (board) => board.nudge({ x: 8, y: 0 }) },
-  { id: "up", label: "… up", group: "Select", keys: ["ArrowUp"], run: (board) => board.nudge({ x: 0, y: -8 }) },
-  { id: "down", label: "… down", group: "Select", keys: ["ArrowDown"], run: (board) => board.nudge({ x: 0, y: 8 }) },
-  { id: "far-left", label: "Far to the left", group: "Select", keys: ["Shift+ArrowLeft"], run: (board) => board.nudge({ x: -64, y: 0 }) },
-  { id: "far-right", label: "Far to the right", group: "Select", keys: ["Shift+ArrowRight"], run: (board) => board.nudge({ x: 64, y: 0 }) },
-  { id: "far-up", label: "Far up", group: "Select", keys: ["Shift+ArrowUp"], run: (board) => board.nudge({ x: 0, y: -64 }) },
-  { id: "far-down", label: "Far down", group: "Select", keys: ["Shift+ArrowDown"], run: (board) => board.nudge({ x: 0, y: 64 }) },
+  { id: "left", label: "Move the selection, or the view, to the left", group: "Select", keys: ["ArrowLeft"], run: (board) => board.nudge({ x: -1, y: 0 }) },
+  { id: "right", label: "… to the right", group: "Select", keys: ["ArrowRight"], run: (board) => board.nudge({ x: 1, y: 0 }) },
+  { id: "up", label: "… up", group: "Select", keys: ["ArrowUp"], run: (board) => board.nudge({ x: 0, y: -1 }) },
+  { id: "down", label: "… down", group: "Select", keys: ["ArrowDown"], run: (board) => board.nudge({ x: 0, y: 1 }) },
+  { id: "far-left", label: "Further to the left", group: "Select", keys: ["Shift+ArrowLeft"], run: (board) => board.nudge({ x: -10, y: 0 }) },
+  { id: "far-right", label: "Further to the right", group: "Select", keys: ["Shift+ArrowRight"], run: (board) => board.nudge({ x: 10, y: 0 }) },
+  { id: "far-up", label: "Further up", group: "Select", keys: ["Shift+ArrowUp"], run: (board) => board.nudge({ x: 0, y: -10 }) },
+  { id: "far-down", label: "Further down", group: "Select", keys: ["Shift+ArrowDown"], run: (board) => board.nudge({ x: 0, y: 10 }) },
 
   { id: "zoom-in", label: "Zoom in", group: "View", keys: ["+", "="], run: (board) => board.surface?.zoomBy(1.25) },
   { id: "zoom-out", label: "Zoom out", group: "View", keys: ["-"], run: (board) => board.surface?.zoomBy(0.8) },
   { id: "fit", label: "Show everything", group: "View", keys: ["0"], run: (board) => board.surface?.show() },
-  { id: "fit-selection", label: "Show the selection", group: "View", keys: ["2"], run: (board) => board.surface?.show(board.getUi().selection), can: hasSelection },
   { id: "full-size", label: "Full size", group: "View", keys: ["1"], run: (board) => board.surface?.zoomTo(1) },
+  { id: "pixels", label: "One pixel of the picture to one of the screen", group: "View", keys: ["3"], run: (board) => void showPixels(board), can: ({ selected }) => selected.length === 1 && selected[0]?.asset !== undefined },
+  { id: "lines", label: "Hide or show connections", group: "View", keys: ["Shift+C"], run: (board) => board.toggleLines() },
   { id: "hand", label: "Hand tool: drag the view", group: "View", keys: ["H"], run: (board) => board.set({ tool: board.getUi().tool === "hand" ? "select" : "hand" }) },
+  { id: "snap", label: "Snap to others while dragging: on or off", group: "View", keys: [], isChange: true, run: toggleSnap },
   { id: "inspect", label: "Properties and Actions", group: "View", keys: ["P"], run: (board) => board.togglePanel("inspect") },
   { id: "recipes", label: "Run or make a Recipe", group: "View", keys: ["W"], isChange: true, run: (board) => board.togglePanel("recipes") },
-  { id: "make", label: "Make images or a video with a model", group: "View", keys: ["G"], isChange: true, run: (board) => board.togglePanel("make") },
+  { id: "make", label: "Make images or a video", group: "Add", keys: ["G"], isChange: true, run: (board) => openPrompt(board) },
   { id: "assets", label: "Put an image from your assets on the board", group: "Add", keys: ["A"], isChange: true, run: (board) => board.togglePanel("assets") },
   { id: "runs", label: "Runs on this canvas", group: "View", keys: ["R"], isChange: true, run: (board) => board.togglePanel("runs") },
   { id: "outline", label: "Outline", group: "View", keys: ["O"], run: (board) => board.togglePanel("outline") },
@@ -70,33 +74,27 @@ export const COMMANDS: readonly Command[] = [
   { id: "keys", label: "Keyboard shortcuts", group: "View", keys: ["?"], run: (board) => board.set({ dialog: "keys" }) },
 ];
 
-const BY_KEY = new Map(COMMANDS.flatMap((command) => command.keys.map((key) => [key, command] as const)));
-
 /** Whether a command can be run now. */
 export const isPossible = ({ isChange, can }: Command, board: Board): boolean => (!isChange || board.canChange) && (can?.(board) ?? true);
 
-/** The command of a key press that can be run now. */
-export function commandOf(press: Press, board: Board): Command | undefined {
-  const command = BY_KEY.get(combinationOf(press));
-  return command && isPossible(command, board) ? command : undefined;
+/** Gives the keyboard to the bar of the selection. */
+function focusBar(): void {
+  document.querySelector<HTMLElement>("[data-bar] [tabindex='0']")?.focus();
 }
 
-/** What the menu of the selection offers. */
-export const SELECTION_COMMANDS = ["edit", "rename", "duplicate", "section", "connect", "inspect", "fit-selection", "delete"];
+function toggleSnap(board: Board): void {
+  board.notify(toggleSnapping() ? "What is dragged snaps to others." : "What is dragged no longer snaps to others.");
+}
 
 function openMenu(board: Board): void {
   const [node] = board.selected;
   if (node) board.set({ menu: { kind: "selection", at: board.surface?.toScreen(node.position) ?? { x: 0, y: 0 } } });
 }
 
-function connectSelected(board: Board): void {
-  const [from, to] = board.selected;
-  if (!from || !to) return;
-  const x = innerWidth / 2;
-  board.offer(from.id, to.id, { x, y: innerHeight / 3 });
-}
-
-function selectMembers(board: Board): void {
-  const sections = new Set(board.selected.filter(isSection).map(({ id }) => id));
-  board.select([...board.graph.nodes.values()].filter(({ metadata }) => sections.has(metadata.sectionId ?? "")).map(({ id }) => id));
+async function showPixels(board: Board): Promise<void> {
+  const [node] = board.selected;
+  if (node?.asset === undefined) return;
+  const asset = await api.asset(node.asset, AbortSignal.timeout(PATIENCE)).catch(() => undefined);
+  if (asset) board.surface?.showPixels(node.id, asset.width);
+  else board.notify("The size of the image cannot be read now.");
 }

@@ -2,22 +2,17 @@
 import { useQuery } from "@tanstack/react-query";
 import { type CSSProperties, useState } from "react";
 import { type Action, api } from "../api.ts";
-import { paramsOf, type Entries } from "./forms.ts";
 import styles from "./comparison.module.css";
+import type { Entries } from "./forms.ts";
 import { useImage } from "./images.ts";
 import { isPreviewed, type Preview, previewOf, shares } from "./preview.ts";
+import { allParams } from "./shapes.ts";
 
 /** The width of the panel, in pixels of the screen. */
 const WIDTH = 340;
 
 const usePanelImage = (asset: string | undefined) => useImage(asset, WIDTH * devicePixelRatio);
 const percent = (part: number, whole: number) => `${(part / whole) * 100}%`;
-
-/** The parameters as they would be sent, with the defaults. */
-function allParams(action: Action, entries: Entries): Record<string, string | number> {
-  const defaults = action.parameters.flatMap(({ id, default: value }) => (typeof value === "string" || typeof value === "number" ? [[id, value] as const] : []));
-  return { ...Object.fromEntries(defaults), ...paramsOf(action, entries) };
-}
 
 /** About what the Action will make. It follows the form at once, and asks the service for nothing but the image. */
 export function ActionPreview({ action, entries, asset }: { action: Action; entries: Entries; asset: string }) {

@@ -2,9 +2,11 @@
 import { type KeyboardEvent, useEffect, useRef, useState } from "react";
 import { flushSync } from "react-dom";
 import { isSection } from "../sync/graph.ts";
+import { keyNames } from "../ui/keys.ts";
 import { type Entry, EntryKind, KeyDialog, type KeyGroup, Keys, PaletteDialog } from "../ui/palette.tsx";
+import { type Item as SelectionItem, itemsOf, keyRows, leavesOf, runItem } from "./bar.ts";
 import type { Board, Menu } from "./board.ts";
-import { type Command, COMMANDS, isPossible, SELECTION_COMMANDS } from "./commands.ts";
+import { type Command, COMMANDS, isPossible } from "./commands.ts";
 import styles from "./dialogs.module.css";
 import { type Choice, kindOf, type Kind } from "./gestures.ts";
 
@@ -16,6 +18,8 @@ const GESTURES: KeyGroup = {
     { what: "Zoom", how: "Ctrl and scroll, or pinch" },
     { what: "Select several", how: "drag over them, or Shift and click" },
     { what: "Connect", how: "drag from the dot at the side of a node" },
+    { what: "Drag along an axis, or a copy", how: "hold Shift, or Alt" },
+    { what: "Drag without snapping", how: "hold Ctrl" },
     { what: "Write", how: "double-click" },
   ],
 };
@@ -34,10 +38,13 @@ export function KeyList({ board, close }: { board: Board; close: () => void }) {
   const commands = COMMANDS.filter(({ isChange }) => !isChange || board.canChange);
   const groups = GROUPS.map((title) => ({ title, rows: commands.filter(({ group }) => group === title).map(({ label, keys }) => ({ what: label, keys })) }));
   const first = (group: KeyGroup, number: number) => (board.canChange ? group : { ...group, rows: group.rows.slice(0, number) });
-  return <KeyDialog groups={[...groups.filter(({ rows }) => rows.length > 0), first(CLIPBOARD, 1), first(GESTURES, 3)]} close={close} />;
+  const selection = { title: "Selection", rows: keyRows(board.canChange) };
+  return <KeyDialog groups={[...groups.filter(({ rows }) => rows.length > 0), selection, first(CLIPBOARD, 1), first(GESTURES, 3)]} close={close} />;
 }
 
 const MOST_FOUND = 40;
+
+const hintOf = ([first]: readonly string[], kind?: string) => (first === undefined ? kind && <EntryKind>{kind}</EntryKind> : <Keys combination={first} />);
 
 function entriesOf(board: Board, query: string, close: () => void): Entry[] {
   const wanted = query.trim().toLowerCase();
@@ -46,12 +53,20 @@ function entriesOf(board: Board, query: string, close: () => void): Entry[] {
     close();
     command.run(board);
   };
-  const entries: Entry[] = commands.map((command) => ({
-    key: command.id,
-    label: command.label,
-    hint: command.keys[0] !== undefined && <Keys combination={command.keys[0]} />,
-    run: run(command),
-  }));
+  // Those that are there without a selection, too, are commands.
+  const items = leavesOf(itemsOf(board)).filter(({ id, label }) => !commands.some((command) => command.id === id && command.label === label) && label.toLowerCase().includes(wanted));
+  const entries: Entry[] = [
+    ...items.map((item) => ({
+      key: `selection ${item.id}`,
+      label: item.label,
+      hint: hintOf(item.keys, "selection"),
+      run: () => {
+        close();
+        runItem(board, item);
+      },
+    })),
+    ...commands.map((command) => ({ key: command.id, label: command.label, hint: hintOf(command.keys), run: run(command) })),
+  ];
   if (wanted === "") return entries;
   const [selected] = board.selected.length === 1 ? board.selected : [];
   for (const node of board.graph.nodes.values()) {
@@ -99,6 +114,8 @@ const KINDS: [Kind, string][] = [
 interface Item {
   label: string;
   purpose?: string;
+  /** The keys that do the same, or that it opens more. */
+  hint?: string;
   run: () => void;
 }
 
@@ -108,13 +125,14 @@ export function BoardMenu({ board, menu }: { board: Board; menu: Menu }) {
   const { title, items } = contentOf(board, menu);
   const [before] = useState(() => document.activeElement);
   const giveBack = (id?: string) => {
-    // The outline and connections open menus, too.
-    if (before?.isConnected && before.matches("[role=tree], .react-flow__edge")) (before as HTMLElement | SVGElement).focus();
+    // The outline, connections and the bar open menus, too.
+    if (before?.isConnected && before.matches("[role=tree], .react-flow__edge, [data-bar] *")) (before as HTMLElement | SVGElement).focus();
     else board.surface?.focus(id);
   };
   const close = () => {
     board.set({ menu: undefined });
-    giveBack("from" in menu ? menu.from : (before?.closest(".react-flow__node")?.getAttribute("data-id") ?? undefined));
+    const selected = menu.kind === "selection" ? [...board.getUi().selection].at(-1) : undefined;
+    giveBack("from" in menu ? menu.from : (selected ?? before?.closest(".react-flow__node")?.getAttribute("data-id") ?? undefined));
   };
 
   useEffect(() => {
@@ -141,12 +159,12 @@ export function BoardMenu({ board, menu }: { board: Board; menu: Menu }) {
     }
   }
 
-  const left = Math.max(Math.min(menu.at.x, innerWidth - 240), 8);
+  const left = Math.max(Math.min(menu.at.x, innerWidth - 280), 8);
   const top = Math.min(menu.at.y, innerHeight - 60 - items.length * 36);
   return (
     <div ref={element} role="menu" tabIndex={-1} aria-label={title} className={styles.menu} style={{ left, top: Math.max(top, 64) }} onKeyDown={type}>
       <p className={styles.menuTitle}>{title}</p>
-      {items.map(({ label, purpose, run }) => (
+      {items.map(({ label, purpose, hint, run }) => (
         <button
           key={label}
           type="button"
@@ -158,10 +176,15 @@ export function BoardMenu({ board, menu }: { board: Board; menu: Menu }) {
             run();
             const opened = board.getUi();
             // A menu or panel that was opened takes the keyboard.
-            if (!opened.menu && (!opened.panel || opened.panel === panel)) giveBack();
+            if (!opened.menu && (!opened.panel || opened.panel === panel)) giveBack(menu.kind === "selection" ? [...opened.selection].at(-1) : undefined);
           }}
         >
           {label}
+          {hint !== undefined && (
+            <span className={styles.hint} aria-hidden="true">
+              {hint}
+            </span>
+          )}
         </button>
       ))}
     </div>
@@ -170,19 +193,29 @@ export function BoardMenu({ board, menu }: { board: Board; menu: Menu }) {
 
 const item = ({ label, purpose }: Choice, run: () => void): Item => ({ label, purpose, run });
 
+function itemOfSelection(board: Board, menu: Menu & { kind: "selection" }, item: SelectionItem): Item {
+  const { id, label, keys, items } = item;
+  const hint = items ? "▸" : keyNames(keys[0] ?? "").join(" ");
+  const run = () => {
+    board.set({ menu: items ? { ...menu, of: id } : undefined });
+    if (!items) runItem(board, item);
+  };
+  return { label, ...(keys[0] !== undefined || items ? { hint } : {}), run };
+}
+
 function contentOf(board: Board, menu: Menu): { title: string; items: Item[] } {
   if (menu.kind === "connect") {
     const { from, to } = menu;
     return { title: "Connect for", items: board.offered(from, to).map((choice) => item(choice, () => board.connect(from, to, choice))) };
   }
   if (menu.kind === "selection") {
-    const commands = SELECTION_COMMANDS.flatMap((id) => COMMANDS.find((command) => command.id === id) ?? []);
-    const possible = commands.filter((command) => isPossible(command, board));
-    const run = (command: Command) => () => {
-      board.set({ menu: undefined });
-      command.run(board);
+    const all = itemsOf(board);
+    const opened = all.find(({ id }) => id === menu.of);
+    const items = opened?.items ?? (menu.of === undefined ? all : all.slice(Number(menu.of)));
+    return {
+      title: opened?.label ?? "Selection",
+      items: items.map((item) => itemOfSelection(board, menu, item)),
     };
-    return { title: "Selection", items: possible.map((command) => ({ label: command.label, run: run(command) })) };
   }
   if (menu.kind === "create") {
     const source = board.graph.nodes.get(menu.from);

@@ -20,31 +20,33 @@ import { Shell } from "../ui/shell.tsx";
 import { UploadList } from "../ui/upload-list.tsx";
 import { ASSET, AssetPanel, draggedAsset } from "./asset-panel.tsx";
 import { attemptAt } from "./attempts.ts";
+import { commandOf } from "./bar.ts";
 import { Board, type Ui } from "./board.ts";
 import { copiedData, copiedFrom, NODES } from "./clipboard.ts";
-import { commandOf } from "./commands.ts";
 import { Cursors } from "./cursors.tsx";
 import { BoardContext } from "./context.ts";
 import { BoardMenu, KeyList, Palette } from "./dialogs.tsx";
 import styles from "./editor.module.css";
+import { endedNodes, endings } from "./endings.ts";
 import { useEngine } from "./engines.ts";
+import { reasonOf } from "./failure.ts";
 import { nodesOf } from "./videos.ts";
-import { ended } from "./gestures.ts";
 import { Inspector } from "./inspector.tsx";
 import { MOST_TEXT } from "./limits.ts";
-import { Make } from "./make.tsx";
 import { OutlineTree } from "./outline.tsx";
+import { Make } from "./prompt.tsx";
 import { Recipes } from "./recipes.tsx";
 import { remediesOf } from "./remedies.ts";
 import { RunList } from "./run-list.tsx";
 import { isOver } from "../work.ts";
-import { ActivityLine, Conflicts, Notices, SaveState, Stopped } from "./status.tsx";
+import { ActivityLine, Conflicts, Notices, Said, SaveState, Stopped } from "./status.tsx";
 import type { Graph } from "../sync/graph.ts";
 import type { State } from "../sync/types.ts";
 import { Surface } from "./surface.tsx";
 import { useWorkOf } from "./waiting.tsx";
 import { History, Toolbar, ZoomControls } from "./toolbar.tsx";
 import { refusalOf } from "../uploads.ts";
+import type { Point } from "../view.ts";
 import { boardUploads } from "./uploads.ts";
 
 interface Props {
@@ -71,11 +73,12 @@ const DRAWING = 100;
 
 export function Editor({ handle, role, canChange: hasRole, review, error, live, shown, reload, signedOut }: Props) {
   const { account, session } = useSession();
+  const scopes = session.scopes.join(" ");
   const engine = useEngine(account.id, handle, hasRole);
   const snapshot = useSyncExternalStore(engine.subscribe, engine.getSnapshot);
   // The service may have refused a change before the review shows that the role was withdrawn.
   const canChange = hasRole && snapshot.state !== "read-only";
-  const board = useMemo(() => new Board(engine, canChange), [engine, canChange]);
+  const board = useMemo(() => new Board(engine, canChange, handle, scopes.split(" ")), [engine, canChange, handle, scopes]);
   const [peers] = useState(() => new Peers());
   const uploads = useMemo(() => boardUploads(account.id, handle), [account.id, handle]);
   const ui = useSyncExternalStore(board.subscribe, board.getUi);
@@ -85,10 +88,11 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
   const nodes = graph?.nodes.size ?? review?.canvas.nodeCount;
   useTitle(title ?? "");
   useCurrentBalance(graph);
-  useEndings(board, graph);
+  useEndings(board, graph, session.scopes.includes("job:manage"));
+  useRights(board, canChange, state);
   useWorkOf(graph);
   useEffect(() => engine.subscribe(() => board.prune()), [engine, board]);
-  useBeforeEnd(() => board.settle());
+  useBeforeEnd(() => board.endGesture());
 
   useEffect(() => {
     if (live.revision !== undefined) engine.follow(live.revision);
@@ -138,8 +142,8 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
   }, [isOpen]);
 
   /** Uploads files that were dropped on the slot at `point`, or pasted or chosen for the selected one. */
-  function addFiles(files: File[], point = board.surface?.middle() ?? { x: 0, y: 0 }, isDropped = false) {
-    const refused = uploads.addAt(engine, files, point, board.slotFor(isDropped ? point : undefined)?.id);
+  function addFiles(files: File[], point?: Point, isDropped = false) {
+    const refused = uploads.addAt(board, files, point, board.slotFor(isDropped ? point : undefined)?.id);
     if (refused.length > 0) board.notify(refusalOf(refused));
   }
 
@@ -244,7 +248,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
             )}
             {graph && <Cursors board={board} graph={graph} canvas={handle} live={live} peers={peers} news={snapshot.news} />}
             <p id="board-help" className="unseen">
-              Tab moves through the nodes in view, Ctrl Space selects several, arrow keys move the selection, question mark lists all keys. The outline has the same content as a tree.
+              Tab moves through the nodes in view, Ctrl Space selects several, Ctrl period goes to what can be done with them, arrow keys move the selection, question mark lists all keys. The outline has the same content as a tree.
             </p>
             <p role="status" className="unseen">
               {ui.selection.size > 0 && `${count(ui.selection.size, "node")} selected${ui.isCollecting ? ". Tab keeps the selection, Escape ends it." : ""}`}
@@ -265,13 +269,14 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
             {graph && <Toolbar board={board} ui={ui} onFiles={addFiles} />}
             <ZoomControls board={board} />
             <PanelToggles board={board} panel={ui.panel} scopes={session.scopes} findings={review?.validation.findings.filter(({ severity }) => severity !== "info").length} />
-            <Stopped board={board} canvas={handle} snapshot={snapshot} again={reload} />
-            <div className={styles.cards} role="status" aria-atomic="false">
-              <Conflicts board={board} conflicts={snapshot.conflicts} />
-              <UploadList uploads={uploads} list={list} dismissed={() => board.surface?.focus()} />
-            </div>
             <div className={styles.foot}>
+              <Stopped board={board} canvas={handle} snapshot={snapshot} again={reload} />
+              <div className={styles.cards} role="status" aria-atomic="false">
+                <Conflicts board={board} conflicts={snapshot.conflicts} />
+                <UploadList uploads={uploads} list={list} dismissed={() => board.surface?.focus()} />
+              </div>
               <Notices board={board} />
+              <Said board={board} />
               <ActivityLine board={board} news={snapshot.news} own={session.label} />
             </div>
           </div>
@@ -287,7 +292,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
           )}
           {ui.panel === "make" && graph && (
             <Side title="Make" close={() => board.closePanel()}>
-              <Make board={board} canvas={handle} nodes={board.selected} ui={ui} />
+              <Make board={board} canvas={handle} ui={ui} />
             </Side>
           )}
           {ui.panel === "assets" && graph && (
@@ -337,13 +342,25 @@ function useCurrentBalance(graph: Graph | undefined): void {
   }, [queries, active]);
 }
 
-/** Says which work on the canvas has ended. */
-function useEndings(board: Board, graph: Graph | undefined): void {
+/** Says that the person may change the canvas no more, or may now. A change that was refused has its own banner. */
+function useRights(board: Board, canChange: boolean, state: State): void {
+  const before = useRef(canChange);
+  useEffect(() => {
+    if (before.current !== canChange && state !== "read-only") board.notify(canChange ? "You can change this canvas now." : "You can only read this canvas now.");
+    before.current = canChange;
+  }, [board, canChange, state]);
+}
+
+/** Says which work on the canvas has ended. `mayKnow`: whether this session may read why it failed. */
+function useEndings(board: Board, graph: Graph | undefined, mayKnow: boolean): void {
   const seen = useRef(graph);
   useEffect(() => {
-    if (seen.current && graph && seen.current.nodes !== graph.nodes) for (const text of ended(seen.current, graph)) board.notify(text);
+    const before = seen.current;
     seen.current = graph;
-  }, [board, graph]);
+    if (!before || !graph || before.nodes === graph.nodes) return;
+    board.surface?.flash(endedNodes(before, graph).flatMap(({ id, asset }) => (asset === undefined ? [] : id)));
+    for (const ending of endings(before, graph)) board.announce(ending, async (node) => (mayKnow ? reasonOf(node) : undefined));
+  }, [board, graph, mayKnow]);
 }
 
 function closeDialog(board: Board): void {
@@ -436,8 +453,8 @@ function Title({ board, title, meta, revision }: { board: Board; title: string |
         ) : !board.canChange ? (
           <bdi>{title === undefined ? "Opening…" : title || "Untitled"}</bdi>
         ) : (
-          <button ref={button} type="button" title="Rename the canvas" disabled={title === undefined} onClick={() => setIsEditing(true)}>
-            <bdi>{title === undefined ? "Opening…" : title || "Untitled"}</bdi>
+          <button ref={button} type="button" dir="auto" title="Rename the canvas" disabled={title === undefined} onClick={() => setIsEditing(true)}>
+            {title === undefined ? "Opening…" : title || "Untitled"}
           </button>
         )}
       </h1>

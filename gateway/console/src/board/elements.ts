@@ -1,15 +1,27 @@
 /** What React Flow is given for what is in view. Objects stay the same as long as nothing of them changes, so nothing renders needlessly. */
 import { MarkerType, Position } from "@xyflow/react";
 import { type Connection, type Graph, isSection, type Node } from "../sync/graph.ts";
+import type { Point } from "../view.ts";
+import { isLocked } from "./arrange.ts";
 import type { Ui } from "./board.ts";
 import type { BoardEdge } from "./edges.tsx";
 import { described, stateId, useOf } from "./gestures.ts";
 import { linksAt } from "./links.ts";
 import { type BoardNode, typeOf } from "./nodes.tsx";
-import { boxOf } from "./spatial.ts";
+import { captionOf } from "./shapes.ts";
+import { boundsOf, boxOf } from "./spatial.ts";
+import { variantOf } from "./variants.ts";
 
 /** With more nodes than this in view, they are drawn, not rendered. */
 export const MOST_RENDERED = 300;
+/** How far from variants a line to all of them ends. */
+const BESIDE = 8;
+
+/** Where a line to all of these nodes ends. */
+function endOf(graph: Graph, ids: string[]): Point | undefined {
+  const box = boundsOf(ids.flatMap((id) => graph.nodes.get(id) ?? []));
+  return box && { x: box.x - BESIDE, y: box.y + box.height / 2 };
+}
 
 type State = Pick<Ui, "selection" | "isCollecting" | "editing" | "drag" | "resize" | "link" | "tool">;
 
@@ -38,7 +50,7 @@ export class Elements {
     };
     add(ui.editing?.id);
     add(focused);
-    for (const id of ui.drag?.ids ?? []) if (shown.size < MOST_RENDERED) add(id);
+    for (const id of ui.drag?.from.keys() ?? []) if (shown.size < MOST_RENDERED) add(id);
     for (const { id } of inView) {
       for (const { from, to } of linksAt(graph, id)) if (shown.size < 2 * MOST_RENDERED) for (const end of [from, to]) add(end.id);
     }
@@ -48,15 +60,23 @@ export class Elements {
     return [...next.values()].map(({ element }) => element);
   }
 
-  /** The connections among these nodes. */
-  edges(graph: Graph, nodes: BoardNode[], link: string | undefined): BoardEdge[] {
+  /** The connections among these nodes. From one node to all variants of a run, there is one line for each purpose, to the left of them. */
+  edges(graph: Graph, nodes: BoardNode[], { link, selection, areLinesHidden }: Pick<Ui, "link" | "selection" | "areLinesHidden">): BoardEdge[] {
     const ids = new Set(nodes.map(({ id }) => id));
     const next: Known<BoardEdge> = new Map();
+    const bundles = new Set<string>();
     for (const id of ids) {
       for (const { connection } of linksAt(graph, id)) {
-        if (!next.has(connection.id) && ids.has(connection.fromNodeId) && ids.has(connection.toNodeId)) {
-          next.set(connection.id, this.#edge(graph, connection, connection.id === link));
-        }
+        const { fromNodeId, toNodeId, purpose, role } = connection;
+        if (next.has(connection.id) || !ids.has(fromNodeId) || !ids.has(toNodeId)) continue;
+        const isSelected = connection.id === link;
+        if (areLinesHidden && !isSelected) continue;
+        const isEndSelected = selection.has(fromNodeId) || selection.has(toNodeId);
+        const variant = isSelected || isEndSelected ? undefined : variantOf(graph, toNodeId);
+        const bundle = variant && JSON.stringify([fromNodeId, variant.ids[0], purpose, role]);
+        if (bundle !== undefined && bundles.has(bundle)) continue;
+        if (bundle !== undefined) bundles.add(bundle);
+        next.set(connection.id, this.#edge(graph, connection, isSelected, isEndSelected, variant && endOf(graph, variant.ids)));
       }
     }
     this.#edges = next;
@@ -65,36 +85,40 @@ export class Elements {
 
   #node(graph: Graph, node: Node, ui: State): { key: unknown[]; element: BoardNode } {
     const isSelected = ui.selection.has(node.id);
-    const isResizable = this.#canChange && isSelected && ui.selection.size === 1 && ui.tool === "select";
+    const isResizable = this.#canChange && isSelected && ui.selection.size === 1 && ui.tool === "select" && !isLocked(node);
     const editing = ui.editing?.id === node.id ? ui.editing.field : undefined;
-    const by = ui.drag?.ids.has(node.id) ? ui.drag.by : undefined;
+    const start = ui.drag?.from.get(node.id);
+    const by = start && ui.drag?.by;
     const resized = ui.resize?.id === node.id ? ui.resize.box : undefined;
     const isOneOfSeveral = isSelected && (ui.isCollecting || ui.selection.size > 1);
     const label = `${described(graph, node)}${isOneOfSeveral ? ", selected" : ""}`;
-    const key = [node, isSelected, isResizable, editing, by?.x, by?.y, resized, label];
+    const number = variantOf(graph, node.id)?.number;
+    const key = [node, isSelected, isResizable, editing, start, by?.x, by?.y, resized, label, number];
     const known = this.#nodes.get(node.id);
     if (known && known.key.every((part, at) => part === key[at])) return known;
     const { x, y, width, height } = resized ?? boxOf(node);
     const isFrame = isSection(node);
+    const middle = (node.type === "image" || node.type === "video" ? height - captionOf({ width, height, title: node.title }) : height) / 2;
     const z = Math.min(Math.max(node.metadata.zIndex ?? 0, -900), 1e6);
     return {
       key,
       element: {
         id: node.id,
         type: typeOf(node),
-        position: { x: x + (by?.x ?? 0), y: y + (by?.y ?? 0) },
+        position: start && by ? { x: start.x + by.x, y: start.y + by.y } : { x, y },
         width,
         height,
         measured: { width, height },
         selected: isSelected,
         zIndex: isFrame ? 0 : 1000 + z,
         ariaLabel: label,
+        ...(isLocked(node) && { draggable: false }),
         ...((node.type === "image" || node.type === "video") && node.asset === undefined && { domAttributes: { "aria-describedby": stateId(node.id) } }),
-        data: { node, editing, isResizable },
+        data: { node, editing, isResizable, number },
         // Known sizes and places: nothing is measured.
         handles: [
-          { type: "target", position: Position.Left, x: 0, y: height / 2, width: 1, height: 1 },
-          { type: "source", position: Position.Right, x: width, y: height / 2, width: 1, height: 1 },
+          { type: "target", position: Position.Left, x: 0, y: middle, width: 1, height: 1 },
+          { type: "source", position: Position.Right, x: width, y: middle, width: 1, height: 1 },
         ],
         // The inside of a Section is the plane: only its title takes the pointer.
         ...(isFrame && { style: { pointerEvents: "none" as const } }),
@@ -102,10 +126,10 @@ export class Elements {
     };
   }
 
-  #edge(graph: Graph, connection: Connection, isSelected: boolean): { key: unknown[]; element: BoardEdge } {
+  #edge(graph: Graph, connection: Connection, isSelected: boolean, isEndSelected: boolean, end: Point | undefined): { key: unknown[]; element: BoardEdge } {
     const name = (id: string) => graph.nodes.get(id)?.title ?? "";
     const label = `Connection from ${name(connection.fromNodeId)} to ${name(connection.toNodeId)}, ${useOf(connection)}`;
-    const key = [connection, isSelected, label];
+    const key = [connection, isSelected, isEndSelected, end?.x, end?.y, label];
     const known = this.#edges.get(connection.id);
     if (known && known.key.every((part, at) => part === key[at])) return known;
     return {
@@ -117,7 +141,7 @@ export class Elements {
         target: connection.toNodeId,
         selected: isSelected,
         zIndex: 500,
-        data: { connection },
+        data: { connection, isEndSelected, end },
         markerEnd: { type: MarkerType.ArrowClosed, width: 15, height: 15, color: "context-stroke" },
         ariaLabel: label,
         ariaRole: "button",

@@ -1,9 +1,11 @@
 /** What gestures change: pure functions from a graph to changes of it. */
-import { type Change, nameOf, remove, update } from "../sync/change.ts";
+import { type Change, remove, update } from "../sync/change.ts";
 import { type Connection, type Graph, isSection, type Node, type Purpose, type Role, valueOf, withFields } from "../sync/graph.ts";
 import type { Box, Point, Size } from "../view.ts";
 import { isOver, statusOf } from "../work.ts";
 import { linksAt } from "./links.ts";
+import { marksSaid } from "./marks.ts";
+import { placeFor, type Where } from "./places.ts";
 import { around, boxOf, encloses, middleOf, touches } from "./spatial.ts";
 import { videoOf } from "./videos.ts";
 
@@ -27,11 +29,11 @@ const SIZES: Record<Kind, Size> = {
   sticky: { width: 240, height: 240 },
   section: { width: 960, height: 640 },
 };
-const TITLES: Record<Kind, string> = { image: "Image", video: "Video", text: "Text", sticky: "Note", section: "Section" };
+/** What a node is called until it is named. */
+export const TITLES: Record<Kind, string> = { image: "Image", video: "Video", text: "Text", sticky: "Note", section: "Section" };
 /** Room between a Section's frame and its members; above them is its title. */
 const PADDING = 40;
 const HEAD = 72;
-const GAP = 40;
 /** The size that the service accepts. */
 const LEAST_SIDE = 24;
 const MOST_SIDE = 100_000;
@@ -46,17 +48,6 @@ export function newNode(graph: Graph, kind: Kind, id: string, point: Point, rest
   const metadata = { ...(kind === "section" && { section: true }), ...(home && { sectionId: home.id }), ...rest.metadata };
   const type = kind === "section" ? "sticky" : kind;
   return { id, handle: `node:${id}`, type, title: TITLES[kind], ...rest, position, ...size, metadata };
-}
-
-/** A place for a new node of this size near `point` on which no node lies. */
-export function freeSpot(graph: Graph, { width, height }: Size, point: Point): Point {
-  const taken = [...graph.nodes.values()].filter((node) => !isSection(node)).map(boxOf);
-  for (let turn = 0; turn < 40; turn += 1) {
-    const spot = { x: point.x + turn * GAP, y: point.y + turn * GAP };
-    const box = { x: spot.x - width / 2, y: spot.y - height / 2, width, height };
-    if (!taken.some((other) => Math.abs(other.x - box.x) < 8 && Math.abs(other.y - box.y) < 8)) return spot;
-  }
-  return point;
 }
 
 export const sizeOf = (kind: Kind): Size => SIZES[kind];
@@ -77,12 +68,25 @@ export function carried(graph: Graph, ids: Iterable<string>): Set<string> {
   return moved;
 }
 
-/** Moves nodes. A node that is dropped in a Section joins it, and one that is dropped outside leaves its own. */
-export function moved(graph: Graph, ids: Iterable<string>, by: Point): Change[] {
+/** Where the nodes that are being moved were when that began, and how far they are from there. What others do to them moves none of them. */
+export interface Drag {
+  from: ReadonlyMap<string, Point>;
+  by: Point;
+}
+
+/** The beginning of a move of these nodes. */
+export const dragOf = (graph: Graph, ids: Iterable<string>): Drag => ({
+  from: new Map([...carried(graph, ids)].map((id) => [id, (graph.nodes.get(id) as Node).position])),
+  by: { x: 0, y: 0 },
+});
+
+/** Moves nodes, from where they are or from there. A node that is dropped in a Section joins it, and one that is dropped outside leaves its own. */
+export function moved(graph: Graph, ids: Iterable<string>, by: Point, from?: Drag["from"]): Change[] {
   const all = carried(graph, ids);
   return [...all].flatMap((id) => {
     const node = graph.nodes.get(id) as Node;
-    const position = whole({ x: node.position.x + by.x, y: node.position.y + by.y });
+    const start = from?.get(id) ?? node.position;
+    const position = whole({ x: start.x + by.x, y: start.y + by.y });
     const home = node.metadata.sectionId;
     if (isSection(node) || (home !== undefined && all.has(home))) return update("node", node, { position });
     const next = sectionAround(graph, { ...boxOf(node), ...position });
@@ -102,12 +106,17 @@ export function removed(graph: Graph, ids: Iterable<string>): Change[] {
   return nodes.toSorted((a, b) => Number(isSection(a)) - Number(isSection(b))).map(remove);
 }
 
-/** Copies nodes with the connections among them, below the originals or around `point`. `copies` maps each original to its copy. */
-export function duplicated(graph: Graph, ids: Iterable<string>, newId: NewId, point?: Point): { changes: Change[]; copies: Map<string, string> } {
+/** How far nodes are moved to where there is room for all of them together. */
+function wayOf(graph: Graph, nodes: Node[], where: Where): Point {
+  const box = around(nodes.map(boxOf)) ?? { x: 0, y: 0, width: 0, height: 0 };
+  const { x, y } = placeFor(graph, box, where);
+  return whole({ x: x - box.x, y: y - box.y });
+}
+
+/** Copies nodes with the connections among them, beside the originals or at a point. `copies` maps each original to its copy. */
+export function duplicated(graph: Graph, ids: Iterable<string>, newId: NewId, { at, free }: Where): { changes: Change[]; copies: Map<string, string> } {
   const all = [...carried(graph, ids)].map((id) => graph.nodes.get(id) as Node);
-  const box = around(all.map(boxOf)) ?? { x: 0, y: 0, width: 0, height: 0 };
-  const middle = middleOf(box);
-  const by = point ? whole({ x: point.x - middle.x, y: point.y - middle.y }) : { x: 0, y: Math.round(box.height + GAP) };
+  const by = wayOf(graph, all, { free, ...(at ? { at } : { sources: all }) });
   const copies = new Map(all.map(({ id }) => [id, newId()]));
   const changes: Change[] = all.map((node) => {
     const { job, provenance, history, source, recipe, upload, ...metadata } = node.metadata;
@@ -115,21 +124,19 @@ export function duplicated(graph: Graph, ids: Iterable<string>, newId: NewId, po
     const position = { x: node.position.x + by.x, y: node.position.y + by.y };
     return { do: "duplicate", of: node.id, node: { ...node, id, handle: `node:${id}`, position, metadata } };
   });
-  for (const { id, metadata } of all) {
-    const [copy, home] = [copies.get(id), metadata.sectionId];
-    const copiedHome = home === undefined ? undefined : copies.get(home);
-    // The service puts a copy where its original is.
-    if (copy !== undefined && copiedHome !== undefined) {
-      changes.push({ do: "update", on: "node", id: copy, set: { "metadata.sectionId": copiedHome }, was: { "metadata.sectionId": home } });
-    }
+  for (const node of all) {
+    const home = node.metadata.sectionId ?? null;
+    const at = { x: node.position.x + by.x, y: node.position.y + by.y };
+    const next = copies.get(home ?? "") ?? (isSection(node) ? home : (sectionAround(graph, { ...boxOf(node), ...at })?.id ?? null));
+    // The service puts a copy into the Section of its original.
+    if (next !== home) changes.push({ do: "update", on: "node", id: copies.get(node.id) as string, set: { "metadata.sectionId": next }, was: { "metadata.sectionId": home } });
   }
   return { changes: [...changes, ...linksAmong(copies, graph.connections.values(), newId)], copies };
 }
 
-/** Makes nodes that were copied, with the connections among them, around `point`. `copies` maps each of them to the one that is made. */
-export function pasted(graph: Graph, { nodes, connections }: Copied, newId: NewId, point: Point): { changes: Change[]; copies: Map<string, string> } {
-  const middle = middleOf(around(nodes.map(boxOf)) ?? { ...point, width: 0, height: 0 });
-  const by = whole({ x: point.x - middle.x, y: point.y - middle.y });
+/** Makes nodes that were copied, with the connections among them, where there is room. `copies` maps each of them to the one that is made. */
+export function pasted(graph: Graph, { nodes, connections }: Copied, newId: NewId, where: Where): { changes: Change[]; copies: Map<string, string> } {
+  const by = wayOf(graph, nodes, where);
   const copies = new Map(nodes.map(({ id }) => [id, newId()]));
   // A Section is there before its members.
   const sorted = nodes.toSorted((a, b) => Number(isSection(b)) - Number(isSection(a)));
@@ -149,34 +156,20 @@ const linksAmong = (copies: Map<string, string>, connections: Iterable<Connectio
     return from === undefined || to === undefined ? [] : { do: "connect", connection: connectionOf(newId(), from, to, purpose, role) };
   });
 
-/** Places to the right of a node or below it where it covers no other node, or no other Section if it is one, the nearest first. */
-export function* freePlaces(graph: Graph, node: Node): Generator<Point> {
-  const others = [...graph.nodes.values()].filter((other) => other.id !== node.id && isSection(other) === isSection(node)).map(boxOf);
-  for (let ring = 1; ring < 400; ring += 1) {
-    for (let part = 0; part <= ring; part += 1) {
-      for (const [right, down] of [[ring, part], [part, ring]] as const) {
-        const { x, y } = whole({ x: node.position.x + right * GAP, y: node.position.y + down * GAP });
-        const box = { x: x - GAP / 2, y: y - GAP / 2, width: node.width + GAP, height: node.height + GAP };
-        if (!others.some((other) => touches(other, box))) yield { x, y };
-      }
-    }
-  }
-}
-
-/** A Section around nodes, which become its members. Without nodes, an empty one around `point`. */
-export function sectioned(graph: Graph, ids: Iterable<string>, id: string, point: Point): Change[] {
+/** A Section around nodes, which become its members. Without nodes, an empty one at `place`. */
+export function sectioned(graph: Graph, ids: Iterable<string>, id: string, place: Point): Change[] {
   const nodes = [...ids].flatMap((one) => graph.nodes.get(one) ?? []).filter((node) => !isSection(node));
   const box = around(nodes.map(boxOf));
-  if (!box) return [{ do: "create", node: newNode(graph, "section", id, point) }];
+  if (!box) return [{ do: "create", node: newNode(graph, "section", id, place, { position: place }) }];
   const position = whole({ x: box.x - PADDING, y: box.y - HEAD });
   const size = { width: Math.round(box.width + 2 * PADDING), height: Math.round(box.height + PADDING + HEAD) };
-  const section = newNode(graph, "section", id, point, { position, ...size });
+  const section = newNode(graph, "section", id, place, { position, ...size });
   return [{ do: "create", node: section }, ...nodes.map((node) => update("node", node, { "metadata.sectionId": id }))];
 }
 
-/** The nodes that a selection rectangle takes: Sections only if they are inside as a whole. */
+/** The nodes that a selection rectangle takes: none that is locked, and Sections only if they are inside as a whole. */
 export const enclosed = (nodes: Node[], box: Box): string[] =>
-  nodes.filter((node) => (isSection(node) ? encloses(box, boxOf(node)) : touches(box, boxOf(node)))).map(({ id }) => id);
+  nodes.filter((node) => node.metadata.locked !== true && (isSection(node) ? encloses(box, boxOf(node)) : touches(box, boxOf(node)))).map(({ id }) => id);
 
 /** Whether an image can take the place of a node. The slots of a Recipe stay: its instance knows them by their ids. */
 export const isEmptySlot = ({ type, asset, metadata: { job, recipe } }: Node): boolean =>
@@ -198,6 +191,14 @@ export function filled(graph: Graph, slot: Node, image: Node, newId: NewId): Cha
       ({ connection: { fromNodeId, toNodeId, purpose, role } }): Change => ({ do: "connect", connection: connectionOf(newId(), at(fromNodeId), at(toNodeId), purpose, role) }),
     ),
   ];
+}
+
+/** The size of the letters of a text or note. Without one of its own, a note has the largest at which its text fits, as the service draws it. */
+export function letterSize({ type, width, height, metadata: { content = "", fontSize } }: Node): number {
+  if (fontSize !== undefined || type !== "sticky") return fontSize ?? 15;
+  const area = (width - 36) * (height - 60);
+  const lines = content.split("\n").length;
+  return [26, 21, 17, 14].find((size) => content.length * size * size * 0.8 <= area && lines * size * 1.42 <= height - 60) ?? 12;
 }
 
 // Connections
@@ -258,30 +259,11 @@ export const useOf = ({ purpose, role }: Pick<Connection, "purpose" | "role">): 
 
 export const kindOf = (node: Node): string => (isSection(node) ? "Section" : node.type === "sticky" ? "note" : node.type);
 
-/** Maximum number of ended nodes that get a sentence each. Of more, only their number is said. */
-const SENTENCES_MAX = 3;
-const ENDS: Record<string, string> = { succeeded: "ready", failed: "failed", canceled: "canceled", expired: "expired" };
-
-/** How work at a node ended, as a sentence. */
-export const endOf = (node: Node, status: string): string => `${nameOf(node)}: ${ENDS[status] ?? status}.`;
-
 /** The handle of the work at a node: of a run, or of the job that makes a video. */
 export const workAt = ({ type, metadata: { job } }: Node): string | undefined => (type === "video" ? (job?.id ?? job?.run) : job?.run);
 
 /** The status of the work at a node. Work that failed in part has succeeded where it has made something. */
 export const statusAt = ({ metadata: { job, provenance } }: Node): string | undefined => (job && provenance?.run === job.run && isOver(job.status) ? "succeeded" : job?.status);
-
-/** Sentences on the work that has ended between two graphs of a canvas. */
-export function ended(before: Graph, after: Graph): string[] {
-  const endedNodes = [...after.nodes.values()].flatMap((node) => {
-    const [was, { job }] = [before.nodes.get(node.id), node.metadata];
-    const isNew = was && was !== node && job && isOver(job.status) && (was.metadata.job?.run !== job.run || !isOver(was.metadata.job.status));
-    return isNew ? { node, status: statusAt(node) ?? "" } : [];
-  });
-  if (endedNodes.length <= SENTENCES_MAX) return endedNodes.map(({ node, status }) => endOf(node, status));
-  const statuses = [...new Set(endedNodes.map(({ status }) => status))];
-  return [`Nodes: ${statuses.map((status) => `${endedNodes.filter((one) => one.status === status).length} ${ENDS[status] ?? status}`).join(", ")}.`];
-}
 
 /** The id of the element that says more of a node's state than the graph: how far a video is, why work failed. */
 export const stateId = (node: string): string => `state-${node}`;
@@ -300,6 +282,7 @@ export function described(graph: Graph, node: Node): string {
     status !== undefined && status !== "succeeded" ? statusOf(status).toLowerCase() : undefined,
     home && `in Section ${home.title}`,
     createdBy === "agent" ? "made by an agent" : undefined,
+    marksSaid(node),
   ]
     .filter(Boolean)
     .join(", ");

@@ -3,12 +3,14 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { Link } from "wouter";
 import { altOf } from "../alt.ts";
+import type { Asset } from "../assets.ts";
 import { type Action, api, fileUrl, type Parameter } from "../api.ts";
 import { ElementForm } from "../elements/form.tsx";
 import { Problem } from "../errors.ts";
 import { count, lowered, percent } from "../format.ts";
 import { Unanswered } from "../library/unanswered.tsx";
 import { AiBadgeOf } from "../screens/ai-badge.tsx";
+import { priceOf } from "../recipes/parts.tsx";
 import { CancelDialog } from "../screens/cancel.tsx";
 import { Reason } from "../screens/reason.tsx";
 import { useSession } from "../session.ts";
@@ -16,20 +18,22 @@ import type { Node } from "../sync/graph.ts";
 import { useDraft } from "../ui/hooks.ts";
 import { Button, Failure, messageOf, Waiting } from "../ui/parts.tsx";
 import { QueueHint } from "../ui/queues.tsx";
+import { DRAFT } from "../words.ts";
 import { isActive, isOver, nameOf, stateOf, statusOf, videoUrl } from "../work.ts";
-import { attemptAt } from "./attempts.ts";
+import { attemptAt, sourceOf } from "./attempts.ts";
 import type { Board } from "./board.ts";
 import { useFailure } from "./failure.ts";
-import { priceOf } from "./fields.tsx";
 import { type NodeVideo, videoOf } from "./videos.ts";
 import { ActionPreview, Comparison } from "./comparison.tsx";
 import { type Entries, entryOf, isAnchor, paramsOf, problemsOf } from "./forms.ts";
 import { kindOf, statusAt } from "./gestures.ts";
 import styles from "./inspector.module.css";
 import { MOST_ALT_TEXT } from "./limits.ts";
+import { PALETTE, YELLOW } from "./colors.ts";
 import type { ActionAttempt } from "./making.ts";
-import { ProvenanceOf, sourceOf } from "./provenance.tsx";
+import { ProvenanceOf } from "./provenance.tsx";
 import { keepVideo, runAction } from "./runs.ts";
+import { allParams, captionOf, pictureOf, resizedPicture, shapeOfAction } from "./shapes.ts";
 import { useAsset, useVideo, VideoPlayer } from "./video.tsx";
 import { NodeStatus } from "./waiting.tsx";
 
@@ -43,6 +47,7 @@ interface InspectorProps {
 
 export function Inspector({ board, canvas, nodes, attempt }: InspectorProps) {
   const [node] = nodes;
+  const { action } = board.getUi();
   if (!node) return <p className={styles.hint}>Select a node to see what it is and what can be made of it.</p>;
   const images = nodes.filter(({ asset, type }) => asset !== undefined && type !== "video");
   const video = videoOf(node);
@@ -58,8 +63,8 @@ export function Inspector({ board, canvas, nodes, attempt }: InspectorProps) {
       {nodes.length === 1 && node.type === "video" && node.asset !== undefined && <StoredVideo key={node.asset} node={node} asset={node.asset} />}
       {nodes.length === 1 && <BeforeAndAfter board={board} node={node} />}
       {nodes.length === 1 && <ProvenanceOf node={node} board={board} />}
-      {board.canChange && images.length > 0 && <Actions key={attempt?.into} medium="image" board={board} canvas={canvas} sources={images} attempt={attempt} />}
-      {board.canChange && videos.length > 0 && <Actions key={attempt?.into} medium="video" board={board} canvas={canvas} sources={videos} attempt={attempt} />}
+      {board.canChange && images.length > 0 && <Actions key={attempt?.into ?? action} medium="image" board={board} canvas={canvas} sources={images} attempt={attempt} />}
+      {board.canChange && videos.length > 0 && <Actions key={attempt?.into ?? action} medium="video" board={board} canvas={canvas} sources={videos} attempt={attempt} />}
       {board.canChange && <NewElement board={board} images={images} />}
     </>
   );
@@ -140,13 +145,18 @@ function Field({ label, value, type, apply }: FieldProps) {
 }
 
 function Properties({ board, node }: { board: Board; node: Node }) {
+  const queries = useQueryClient();
   const { x, y } = node.position;
   const box = { x, y, width: node.width, height: node.height };
   const resize = (side: keyof typeof box, text: string) => {
     const number = Number(text);
     if (text.trim() === "" || !Number.isFinite(number) || Math.abs(number) > 1e7) return;
-    if (side === "x" || side === "y") board.move([node.id], { x: 0, y: 0, [side]: number - box[side] });
-    else board.resize(node.id, { ...box, [side]: number });
+    if (side === "x" || side === "y") return board.move([node.id], { x: 0, y: 0, [side]: number - box[side] });
+    if (node.asset === undefined) return board.resize(node.id, { ...box, [side]: number });
+    // A picture is as high as shows it whole.
+    const picture = queries.getQueryData<Asset>(["asset", node.asset]) ?? pictureOf(node);
+    const across = side === "width" ? number : ((number - captionOf(node)) * picture.width) / picture.height;
+    board.resize(node.id, resizedPicture(node, { ...box, width: across }, picture));
   };
   return (
     <section className={styles.group}>
@@ -258,17 +268,6 @@ function Content({ node }: { node: Node }) {
   ) : null;
 }
 
-const YELLOW = "#ffe48a";
-const PALETTE = [
-  ["Yellow", YELLOW],
-  ["Orange", "#ffc9a3"],
-  ["Pink", "#ffb8c4"],
-  ["Violet", "#d9c8ff"],
-  ["Blue", "#bfdcff"],
-  ["Green", "#c7e9d4"],
-  ["Gray", "#e3e8ee"],
-] as const;
-
 function Colors({ board, nodes }: { board: Board; nodes: Node[] }) {
   const colored = nodes.filter((node) => node.type === "sticky");
   if (colored.length === 0) return null;
@@ -336,14 +335,13 @@ function Video({ board, canvas, node, video }: { board: Board; canvas: string; n
         </span>
         {board.canChange && found.state === "making" && <Button onClick={() => setIsCanceling(true)}>Cancel</Button>}
       </p>
-      {found.state === "making" && <progress aria-label="Progress of the video" max={100} {...(job.progress > 0 && { value: job.progress })} />}
+      {found.state === "making" && job.progress > 0 && <progress aria-label="Progress of the video" max={100} value={job.progress} />}
       {found.state === "ready" && <VideoPlayer key={job.id} source={videoUrl(job.id)} title={node.title} className={styles.video} />}
       {job.failure && <Reason failure={job.failure} />}
       {board.canChange && found.state === "ended" && isOwn && session.scopes.includes("video:generate") && (
         <Button
           onClick={() => {
-            board.followSelection("video");
-            board.set({ panel: "make", draft: undefined });
+            board.set({ panel: "make", prompt: undefined });
           }}
         >
           New attempt…
@@ -358,7 +356,7 @@ function Video({ board, canvas, node, video }: { board: Board; canvas: string; n
       )}
       <p className={styles.hint}>
         {priceOf(job.creditCost)}
-        {job.standIn && " · a stand-in of the embedded runtime for the result of a model"}
+        {job.standIn && ` · ${DRAFT.sentence}`}
       </p>
       <p className={styles.links}>
         {found.state === "ready" && (
@@ -405,7 +403,7 @@ interface ActionsProps {
 }
 
 function Actions({ medium, board, canvas, sources, attempt }: ActionsProps & { medium: "image" | "video" }) {
-  const [slug, setSlug] = useState(attempt?.slug ?? "");
+  const [slug, setSlug] = useState(attempt?.slug ?? board.getUi().action ?? "");
   const { data, error, refetch } = useQuery({ queryKey: ["actions", medium], queryFn: ({ signal }) => api.actions(medium, signal), staleTime: Infinity });
   if (error && !data) return <Failure title="The Actions cannot be loaded" error={error} retry={refetch} />;
   if (!data) return <Waiting label="Loading the Actions" />;
@@ -439,13 +437,17 @@ function Actions({ medium, board, canvas, sources, attempt }: ActionsProps & { m
 
 function ActionForm({ board, canvas, action, sources: nodes, attempt }: ActionsProps & { action: Action }) {
   const [entries, setEntries] = useState<Entries>(attempt?.slug === action.slug ? attempt.entries : {});
+  const [chosen, setChosen] = useState("");
   const [second, setSecond] = useState("");
   const [error, setError] = useState<unknown>();
   const [isStarting, setIsStarting] = useState(false);
-  const [first] = nodes;
+  const queries = useQueryClient();
   const needsSecond = action.inputs.length > 1;
+  // Of more images than the Action takes, a person chooses: it never runs on one of them in silence.
+  const areMany = nodes.length > action.inputs.length;
+  const first = areMany ? nodes.find(({ id }) => id === chosen) : nodes[0];
   const others = needsSecond ? [...board.graph.nodes.values()].filter(({ id, asset, type }) => asset !== undefined && type !== "video" && id !== first?.id) : [];
-  const other = others.find(({ id }) => id === second) ?? nodes[1] ?? others[0];
+  const other = others.find(({ id }) => id === second) ?? (areMany ? undefined : (nodes[1] ?? others[0]));
   const problems = error instanceof Problem ? problemsOf(error.fields) : {};
 
   async function start(event: FormEvent) {
@@ -454,7 +456,9 @@ function ActionForm({ board, canvas, action, sources: nodes, attempt }: ActionsP
     setIsStarting(true);
     setError(undefined);
     try {
-      await runAction(board, canvas, action, sources, paramsOf(action, entries), attempt?.into);
+      const pixels = sources.flatMap(({ asset }) => queries.getQueryData<Asset>(["asset", asset]) ?? []);
+      const shape = shapeOfAction(action.slug, allParams(action, entries), pixels.length === sources.length ? pixels : sources.map(pictureOf));
+      await runAction(board, canvas, action, sources, paramsOf(action, entries), shape, attempt?.into);
       board.set({ attempt: undefined });
     } catch (error) {
       setError(error);
@@ -465,19 +469,9 @@ function ActionForm({ board, canvas, action, sources: nodes, attempt }: ActionsP
   return (
     <form className={styles.form} onSubmit={(event) => void start(event)}>
       <p className={styles.hint}>{action.summary}</p>
+      {areMany && <InputField label={action.inputs[0]?.title ?? "Image"} choices={nodes} hint={`Choose one of the ${nodes.length} selected…`} value={first?.id ?? ""} set={setChosen} />}
       {first?.asset !== undefined && action.medium === "image" && <ActionPreview action={action} entries={entries} asset={first.asset} />}
-      {needsSecond && (
-        <label className={styles.field}>
-          <span>{action.inputs[1]?.title}</span>
-          <select required value={other?.id ?? ""} onChange={({ target }) => setSecond(target.value)}>
-            {others.map(({ id, title }) => (
-              <option key={id} value={id}>
-                {title || "Image"}
-              </option>
-            ))}
-          </select>
-        </label>
-      )}
+      {needsSecond && <InputField label={action.inputs[1]?.title ?? "Image"} choices={others} hint={areMany ? "Choose one…" : undefined} value={other?.id ?? ""} set={setSecond} />}
       {action.parameters.map((parameter) => (
         <ParameterField
           key={parameter.id}
@@ -494,10 +488,27 @@ function ActionForm({ board, canvas, action, sources: nodes, attempt }: ActionsP
       )}
       <Unanswered />
       <QueueHint queues={["image"]} />
-      <Button look="primary" type="submit" isBusy={isStarting} disabled={needsSecond && !other}>
+      <Button look="primary" type="submit" isBusy={isStarting} disabled={needsSecond && others.length === 0}>
         {isStarting ? "Starting…" : attempt ? "Run again" : "Run into a new node"}
       </Button>
     </form>
+  );
+}
+
+/** One of the images of the canvas. `hint`: what is said while none is chosen. */
+function InputField({ label, choices, hint, value, set }: { label: string; choices: Node[]; hint: string | undefined; value: string; set: (id: string) => void }) {
+  return (
+    <label className={styles.field}>
+      <span>{label}</span>
+      <select required value={value} onChange={({ target }) => set(target.value)}>
+        {hint !== undefined && <option value="">{hint}</option>}
+        {choices.map(({ id, title }) => (
+          <option key={id} value={id}>
+            {title || "Image"}
+          </option>
+        ))}
+      </select>
+    </label>
   );
 }
 

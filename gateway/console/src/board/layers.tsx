@@ -1,6 +1,7 @@
 /** What is drawn on canvas elements: the board from far away, and the small image of the whole. */
 import { memo, type PointerEvent, useCallback, useEffect, useEffectEvent, useLayoutEffect, useRef, useState } from "react";
 import type { Graph } from "../sync/graph.ts";
+import { Icon } from "../ui/parts.tsx";
 import type { Camera } from "./camera.ts";
 import { drawnIn, drawOverview, lookOf, MinimapImage, MINIMAP, prepared, type Scene } from "./overview.ts";
 import type { SpatialIndex } from "./spatial.ts";
@@ -81,6 +82,7 @@ const MAP_REST = 100;
 export const Minimap = memo(function Minimap({ camera, graph, index }: { camera: Camera; graph: Graph; index: SpatialIndex }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [image] = useState(() => new MinimapImage());
+  const [isOpen, setIsOpen] = useState(false);
   const painting = useRef<ReturnType<typeof setTimeout>>(undefined);
   useDrawing(camera, (redraw) => {
     const element = canvas.current;
@@ -115,15 +117,22 @@ export const Minimap = memo(function Minimap({ camera, graph, index }: { camera:
   }
 
   return (
-    <canvas
-      ref={canvas}
-      className={styles.minimap}
-      aria-hidden="true"
-      onPointerDown={(event) => {
-        event.currentTarget.setPointerCapture(event.pointerId);
-        goTo(event);
-      }}
-      onPointerMove={goTo}
-    />
+    <>
+      {/* On a small board. It is for the pointer, as the map is. */}
+      <button type="button" className={styles.mapButton} aria-hidden="true" tabIndex={-1} title="Map of the canvas" onClick={() => setIsOpen(!isOpen)}>
+        <Icon name="section" size={18} />
+      </button>
+      <canvas
+        ref={canvas}
+        className={styles.minimap}
+        data-open={isOpen || undefined}
+        aria-hidden="true"
+        onPointerDown={(event) => {
+          event.currentTarget.setPointerCapture(event.pointerId);
+          goTo(event);
+        }}
+        onPointerMove={goTo}
+      />
+    </>
   );
 });

@@ -1,6 +1,5 @@
 /** What is made with a model, and where it comes from. */
 import type { ImageOperation, Model } from "../api.ts";
-import type { Element } from "../elements/calls.ts";
 import { firstOf } from "../format.ts";
 import type { Fields, Graph, Node, Role } from "../sync/graph.ts";
 import { isOver } from "../work.ts";
@@ -34,45 +33,6 @@ export interface Draft {
   count: number;
 }
 
-/** What was entered in a form of Make. What is absent is that of the selection, of the draft, or of the model. */
-interface Entries {
-  /** The id of the model. */
-  model?: string;
-  prompt?: string | undefined;
-  /** The spending cap. */
-  cap?: string;
-}
-
-export interface ImageEntries extends Entries {
-  operation?: ImageOperation;
-  /** The references and the text that stay, whatever is selected: once they were changed here, or used. */
-  kept?: { references: Reference[]; text: string | undefined } | undefined;
-  /** By the assets of references. */
-  roles?: Record<string, Role | "">;
-  elements?: Element[];
-  size?: string;
-  quality?: string;
-  count?: number;
-  /** The feather of a mask, in pixels. */
-  feather?: number;
-}
-
-export interface VideoEntries extends Entries {
-  /** By the assets of images. */
-  uses?: Record<string, string>;
-  seconds?: string;
-  ratio?: string;
-  resolution?: string;
-  audio?: string;
-}
-
-/** By form: of images, of an image that is made again, and of a video. */
-export interface Entered {
-  image: ImageEntries;
-  again: ImageEntries;
-  video: VideoEntries;
-}
-
 /** Another attempt at an Action. */
 export interface ActionAttempt {
   /** The title of the node. */
@@ -85,7 +45,9 @@ export interface ActionAttempt {
 }
 
 const OPERATIONS = new Set(["generate", "edit", "variations"]);
-export const ROLES: Role[] = ["identity", "construction", "texture", "fit", "style"];
+/** What an image can guide a result to, in words. */
+export const ROLE_WORDS: Record<Role, string> = { identity: "same person or product", construction: "same build", texture: "same material", fit: "same fit", style: "same style" };
+export const ROLES = Object.keys(ROLE_WORDS) as Role[];
 export const MOST_REFERENCES = 16;
 export const MOST_PROMPT = 8000;
 const MOST_IMAGES = 4;

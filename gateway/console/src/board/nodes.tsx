@@ -1,24 +1,33 @@
 /** The nodes of the board, as React Flow renders them. */
 import { Handle, type Node as FlowNode, type NodeProps, NodeResizer, Position } from "@xyflow/react";
-import { memo, type ReactNode, useContext, useState } from "react";
+import { type CSSProperties, memo, type ReactNode, useContext, useState } from "react";
 import { altOf } from "../alt.ts";
+import { formatOf } from "../assets.ts";
+import { firstOf } from "../format.ts";
 import { SessionContext } from "../session.ts";
 import { isSection, type Node } from "../sync/graph.ts";
+import type { Box } from "../view.ts";
 import { Icon } from "../ui/parts.tsx";
 import { explained, isOver, statusOf } from "../work.ts";
 import { noteColors, textColors } from "./colors.ts";
 import { DetailContext, useBoard } from "./context.ts";
 import { useFailure } from "./failure.ts";
-import { isEmptySlot, stateId, statusAt } from "./gestures.ts";
+import { isEmptySlot, letterSize, stateId, statusAt } from "./gestures.ts";
 import { useImage } from "./images.ts";
+import { marksOf } from "./marks.ts";
 import styles from "./nodes.module.css";
+import { captionOf, ratioOf, resizedPicture } from "./shapes.ts";
 import { TextField } from "./text.tsx";
-import { StoredVideo, VideoArea } from "./video.tsx";
+import { StoredVideo, useAsset, VideoArea } from "./video.tsx";
 import { videoOf } from "./videos.ts";
 import { NodeStatus } from "./waiting.tsx";
 
-export type BoardNode = FlowNode<{ node: Node; editing: "content" | "title" | undefined; isResizable: boolean }>;
+/** `number`: which of the variants of a run it is. */
+export type BoardNode = FlowNode<{ node: Node; editing: "content" | "title" | undefined; isResizable: boolean; number: number | undefined }>;
 type Props = NodeProps<BoardNode>;
+
+/** Of the prompt of an empty slot, this many characters are shown. */
+const MOST_PROMPT = 80;
 
 function Handles() {
   return (
@@ -29,33 +38,49 @@ function Handles() {
   );
 }
 
-function Resizer({ node, keepsRatio = false }: { node: Node; keepsRatio?: boolean }) {
+/** A node that shows a picture is resized by its width: its height is what shows the picture whole. */
+function PictureResizer({ node, asset }: { node: Node; asset: string }) {
+  const { data } = useAsset(asset);
+  return <Resizer node={node} fit={(box) => resizedPicture(node, box, data)} />;
+}
+
+function Resizer({ node, fit }: { node: Node; fit?: (box: Box) => Box }) {
   const board = useBoard();
   return (
     <NodeResizer
       isVisible
-      keepAspectRatio={keepsRatio}
+      autoScale={false}
+      keepAspectRatio={fit !== undefined}
       minWidth={24}
       minHeight={24}
       handleClassName={styles.corner ?? ""}
       lineClassName={styles.edge ?? ""}
       onResizeStart={(_, box) => board.set({ resize: { id: node.id, box } })}
       // Escape ends a resize before the pointer does.
-      onResize={(_, { x, y, width, height }) => board.getUi().resize && board.set({ resize: { id: node.id, box: { x, y, width, height } } })}
-      onResizeEnd={(_, box) => board.getUi().resize && board.resize(node.id, box)}
+      onResize={(_, { x, y, width, height }) => board.resizeTo(node.id, { x, y, width, height }, fit)}
+      onResizeEnd={() => board.endResize()}
     />
   );
 }
 
-function Caption({ node, isEditing }: { node: Node; isEditing: boolean }) {
+/** What a picture is, beside its title. */
+function Facts({ asset }: { asset: string }) {
+  const { data } = useAsset(asset);
+  return data && <span className={styles.facts}>{` · ${data.width} × ${data.height} · ${ratioOf(data)} · ${formatOf(data.mimeType)}`}</span>;
+}
+
+/** The title of a picture, as a label of the screen: its letters have one size at every scale. */
+function Caption({ node, isEditing, number, isHovered }: { node: Node; isEditing: boolean; number: number | undefined; isHovered: boolean }) {
   const board = useBoard();
   return (
-    <div className={styles.caption}>
+    <div className={styles.caption} style={{ top: `calc(100% - ${captionOf(node)}px)` }}>
       {isEditing ? (
         <TextField id={node.id} field="title" value={node.title} label="Title" className={styles.field} />
       ) : (
         <span className={styles.title} dir="auto" onDoubleClick={(event) => (event.stopPropagation(), board.edit(node.id, "title"))}>
-          {node.title}
+          <bdi>{node.title}</bdi>
+          {number !== undefined && ` · ${number}`}
+          {isHovered && node.asset !== undefined && <Facts asset={node.asset} />}
         </span>
       )}
       {node.metadata.createdBy === "agent" && (
@@ -93,7 +118,7 @@ function Slot({ node, icon }: { node: Node; icon: "image" | "video" }) {
       onDragLeave={() => setIsTarget(false)}
       onDrop={() => setIsTarget(false)}
     >
-      {isWorking ? <span className={styles.spinner} /> : <Icon name={status === "failed" ? "finding" : icon} size={28} />}
+      {!isWorking && <Icon name={status === "failed" ? "finding" : icon} size={28} />}
       <span>{isTarget && isOpen ? "Drop to fill it" : label}</span>
       {reason && (
         <span id={stateId(node.id)} className={styles.reason}>
@@ -102,7 +127,7 @@ function Slot({ node, icon }: { node: Node; icon: "image" | "video" }) {
       )}
       {node.metadata.prompt && (
         <span className={styles.prompt} dir="auto">
-          {node.metadata.prompt}
+          {firstOf(node.metadata.prompt, MOST_PROMPT)}
         </span>
       )}
     </div>
@@ -124,34 +149,52 @@ function ImageArea({ node }: { node: Node }) {
   );
 }
 
-function Card({ node, editing, selected, isResizable, children }: { node: Node; editing: Props["data"]["editing"]; selected: boolean; isResizable: boolean; children: ReactNode }) {
+/** What people think of an image. The name of the node says it, too. */
+function MarksAt({ node }: { node: Node }) {
+  const { isFavorite, rating, label } = marksOf(node);
+  if (!isFavorite && rating === 0 && !label) return null;
+  return (
+    <span className={styles.marks} aria-hidden="true" title="Everybody on this canvas sees this">
+      {isFavorite && <Icon name="heart" size={14} />}
+      {rating > 0 && "★".repeat(rating)}
+      {label && <i data-label={label} />}
+    </span>
+  );
+}
+
+/** A picture on the board, and its title below. Its outline and handles are those of the picture. */
+function Card({ data: { node, editing, isResizable, number }, selected, children }: Pick<Props, "data" | "selected"> & { children: ReactNode }) {
+  const [isHovered, setIsHovered] = useState(false);
   const status = openStatus(node);
   const isWorking = node.asset !== undefined && status !== undefined && !isOver(status);
   return (
-    <div className={styles.card} data-kind={node.type} data-selected={selected || undefined}>
-      {isResizable && <Resizer node={node} keepsRatio={node.asset !== undefined} />}
-      <div className={styles.area}>{children}</div>
-      {isWorking && (
-        <span className={styles.pill}>
-          <span className={styles.spinner} />
-          <NodeStatus node={node} status={status} />
-        </span>
-      )}
-      <Caption node={node} isEditing={editing === "title"} />
-      <Handles />
+    <div className={styles.card} data-kind={node.type} data-empty={node.asset === undefined || undefined} data-selected={selected || undefined} onMouseEnter={() => setIsHovered(true)} onMouseLeave={() => setIsHovered(false)}>
+      <div className={styles.picture} style={{ bottom: captionOf(node) }}>
+        <div className={styles.area}>{children}</div>
+        {node.asset !== undefined && <MarksAt node={node} />}
+        {isWorking && (
+          <span className={styles.pill}>
+            <span className={styles.spinner} />
+            <NodeStatus node={node} status={status} />
+          </span>
+        )}
+        {isResizable && (node.asset === undefined ? <Resizer node={node} /> : <PictureResizer node={node} asset={node.asset} />)}
+        <Handles />
+      </div>
+      <Caption node={node} isEditing={editing === "title"} number={number} isHovered={isHovered} />
     </div>
   );
 }
 
-const ImageNode = memo(({ data: { node, editing, isResizable }, selected }: Props) => (
-  <Card node={node} editing={editing} selected={selected} isResizable={isResizable}>
-    {node.asset === undefined ? <Slot node={node} icon="image" /> : <ImageArea node={node} />}
+const ImageNode = memo(({ data, selected }: Props) => (
+  <Card data={data} selected={selected}>
+    {data.node.asset === undefined ? <Slot node={data.node} icon="image" /> : <ImageArea node={data.node} />}
   </Card>
 ));
 
-const VideoNode = memo(({ data: { node, editing, isResizable }, selected }: Props) => (
-  <Card node={node} editing={editing} selected={selected} isResizable={isResizable}>
-    <VideoContent node={node} />
+const VideoNode = memo(({ data, selected }: Props) => (
+  <Card data={data} selected={selected}>
+    <VideoContent node={data.node} />
   </Card>
 ));
 
@@ -163,19 +206,11 @@ function VideoContent({ node }: { node: Node }) {
   return video ? <VideoArea node={node} video={video} others={slot} /> : slot;
 }
 
-/** The largest size at which a note's text fits, as the service draws it. */
-export function noteSize({ width, height, metadata: { content = "", fontSize } }: Node): number {
-  if (fontSize !== undefined) return fontSize;
-  const area = (width - 36) * (height - 60);
-  const lines = content.split("\n").length;
-  return [26, 21, 17, 14].find((size) => content.length * size * size * 0.8 <= area && lines * size * 1.42 <= height - 60) ?? 12;
-}
-
 const NoteNode = memo(({ data: { node, editing, isResizable }, selected }: Props) => {
   const { canChange } = useBoard();
-  const { content = "", color, textAlign, fontSize } = node.metadata;
+  const { content = "", color, textAlign } = node.metadata;
   const isSticky = node.type === "sticky";
-  const size = isSticky ? noteSize(node) : (fontSize ?? 15);
+  const size = letterSize(node);
   const hasTitle = editing === "title" || (node.title !== "" && !/^(text|sticky|note)$/i.test(node.title));
   return (
     <div
@@ -183,18 +218,18 @@ const NoteNode = memo(({ data: { node, editing, isResizable }, selected }: Props
       data-kind={node.type}
       data-colored={color !== undefined || undefined}
       data-selected={selected || undefined}
-      style={{ ...(color && (isSticky ? noteColors : textColors)(color)), textAlign: textAlign ?? "start" }}
+      style={{ ...(color && (isSticky ? noteColors : textColors)(color)), textAlign: textAlign ?? "start", "--size": size } as CSSProperties}
     >
       {isResizable && <Resizer node={node} />}
       {hasTitle && (
-        <div className={styles.noteTitle}>
-          {editing === "title" ? <TextField id={node.id} field="title" value={node.title} label="Title" className={styles.field} /> : <span dir="auto">{node.title}</span>}
+        <div className={styles.noteTitle} dir="auto" data-yields={(content !== "" && editing !== "title") || undefined}>
+          {editing === "title" ? <TextField id={node.id} field="title" value={node.title} label="Title" className={styles.field} /> : node.title}
         </div>
       )}
       {editing === "content" ? (
-        <TextField id={node.id} field="content" value={content} label={`Text of ${node.title || "the node"}`} className={styles.text} fontSize={size} />
+        <TextField id={node.id} field="content" value={content} label={`Text of ${node.title || "the node"}`} className={styles.text} lettersOf={letterSize} />
       ) : (
-        <p className={styles.content} dir="auto" style={{ fontSize: size }}>
+        <p className={styles.content} dir="auto">
           {content || (canChange && <span className={styles.hint}>Double-click to write</span>)}
         </p>
       )}
@@ -210,15 +245,19 @@ const NoteNode = memo(({ data: { node, editing, isResizable }, selected }: Props
 
 const SectionNode = memo(({ data: { node, editing, isResizable }, selected }: Props) => {
   const board = useBoard();
-  const size = Math.min(node.metadata.fontSize ?? 28, node.height / 2);
   return (
     <div className={styles.section} data-selected={selected || undefined} style={node.metadata.color ? { borderColor: node.metadata.color } : undefined}>
       {isResizable && <Resizer node={node} />}
-      <div className={styles.sectionHead} style={{ fontSize: size }} onDoubleClick={(event) => (event.stopPropagation(), board.edit(node.id, "title"))}>
+      <div
+        className={styles.sectionHead}
+        dir="auto"
+        style={{ "--size": Math.min(node.metadata.fontSize ?? 0, node.height / 2) } as CSSProperties}
+        onDoubleClick={(event) => (event.stopPropagation(), board.edit(node.id, "title"))}
+      >
         {editing === "title" ? (
-          <TextField id={node.id} field="title" value={node.title} label="Title of the Section" className={styles.field} fontSize={size} />
+          <TextField id={node.id} field="title" value={node.title} label="Title of the Section" className={styles.field} />
         ) : (
-          <span dir="auto">{node.title || "Section"}</span>
+          node.title || "Section"
         )}
       </div>
       {node.metadata.content && (

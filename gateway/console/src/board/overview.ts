@@ -2,6 +2,7 @@
 import { type Graph, isSection, type Node } from "../sync/graph.ts";
 import type { Box, Point, Size } from "../view.ts";
 import { bitmaps } from "./bitmaps.ts";
+import type { Drag } from "./gestures.ts";
 import { allLinks } from "./links.ts";
 import { boundsOf, encloses, middleOf, type SpatialIndex } from "./spatial.ts";
 
@@ -64,7 +65,8 @@ export interface Scene {
   rendered: ReadonlySet<string>;
   index: SpatialIndex;
   selection: ReadonlySet<string>;
-  drag: { ids: ReadonlySet<string>; by: Point } | undefined;
+  drag: Drag | undefined;
+  areLinesHidden: boolean;
 }
 
 /** The nodes in view that are drawn. */
@@ -73,7 +75,7 @@ export const drawnIn = ({ index, rendered }: Scene, seen: Box): Node[] => index.
 /** Draws `nodes` and, unless only a sketch is wanted, their images and the lines of what is not rendered. `changed` is called when an image has arrived. */
 export function drawOverview(
   context: CanvasRenderingContext2D,
-  { graph, rendered, selection, drag }: Scene,
+  { graph, rendered, selection, drag, areLinesHidden }: Scene,
   nodes: Node[],
   view: { x: number; y: number; zoom: number },
   seen: Box,
@@ -87,8 +89,8 @@ export function drawOverview(
   const { zoom } = view;
   context.setTransform(zoom * ratio, 0, 0, zoom * ratio, view.x * ratio, view.y * ratio);
   // This runs for thousands of nodes in each frame, and makes no objects for them.
-  const xOf = (node: Node) => (drag?.ids.has(node.id) ? node.position.x + drag.by.x : node.position.x);
-  const yOf = (node: Node) => (drag?.ids.has(node.id) ? node.position.y + drag.by.y : node.position.y);
+  const xOf = (node: Node) => (drag?.from.get(node.id) ?? node.position).x + (drag?.from.has(node.id) ? drag.by.x : 0);
+  const yOf = (node: Node) => (drag?.from.get(node.id) ?? node.position).y + (drag?.from.has(node.id) ? drag.by.y : 0);
   const sections = nodes.filter(isSection);
   context.lineWidth = 1.5 / zoom;
   context.fillStyle = look.section;
@@ -101,7 +103,7 @@ export function drawOverview(
   context.lineWidth = 1 / zoom;
   context.beginPath();
   const [right, bottom] = [seen.x + seen.width, seen.y + seen.height];
-  for (const { from, to } of isSketch ? [] : allLinks(graph)) {
+  for (const { from, to } of isSketch || areLinesHidden ? [] : allLinks(graph)) {
     if (rendered.has(from.id) && rendered.has(to.id)) continue;
     const startX = xOf(from) + from.width;
     const startY = yOf(from) + from.height / 2;

@@ -6,10 +6,13 @@ import { ago, count } from "../format.ts";
 import { useSession } from "../session.ts";
 import type { Node } from "../sync/graph.ts";
 import { Button } from "../ui/parts.tsx";
+import { sourceOf } from "./attempts.ts";
 import type { Board } from "./board.ts";
 import { kindOf } from "./gestures.ts";
 import styles from "./inspector.module.css";
+import { DRAFT } from "../words.ts";
 import { draftOf, isFailed } from "./making.ts";
+import { makeAgain } from "./prompting.ts";
 import { videoJob } from "./videos.ts";
 
 type Provenance = NonNullable<Node["metadata"]["provenance"]>;
@@ -35,7 +38,7 @@ export function ProvenanceOf({ board, node }: { board: Board; node: Node }) {
       {provenance && <Sources board={board} provenance={provenance} />}
       <p className={styles.links}>
         {draft && board.canChange && session.scopes.includes("image:generate") && (
-          <Button onClick={() => board.makeAgain(draft)}>Make again</Button>
+          <Button onClick={() => makeAgain(board, draft)}>Make again</Button>
         )}
         {node.asset !== undefined && (
           <a className={styles.download} href={fileUrl(node.asset)} download={node.title || node.type}>
@@ -76,7 +79,7 @@ function Origin({ provenance }: { provenance: Provenance }) {
           {ago(createdAt)}
         </time>
       </p>
-      {standIn && <p className={styles.hint}>A stand-in of the embedded runtime for the result of a model.</p>}
+      {standIn && <p className={styles.hint}>{DRAFT.sentence}</p>}
       {what !== "" && <p className={styles.hint}>{what}</p>}
       {sourceUrl && (
         <p className={styles.hint} dir="auto">
@@ -107,12 +110,6 @@ function Parameters({ action, params }: { action: string; params: Record<string,
       })}
     </dl>
   );
-}
-
-/** The node that a handle of a source names: its own, or that of the image that it shows. */
-export function sourceOf(board: Board, handle: string): Node | undefined {
-  if (handle.startsWith("node:")) return board.graph.nodes.get(board.engine.local(handle.slice("node:".length)));
-  return [...board.graph.nodes.values()].find(({ asset }) => asset === handle);
 }
 
 function Sources({ board, provenance }: { board: Board; provenance: Provenance }) {

@@ -2,7 +2,7 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { count, firstOf } from "../format.ts";
-import { type Recipe, recipes, type RecipeRun, RUN_SCOPES } from "../recipes/calls.ts";
+import { type Recipe, recipes, RUN_SCOPES } from "../recipes/calls.ts";
 import { type Filled, RunForm } from "../recipes/form.tsx";
 import { priceOf, Terms } from "../recipes/parts.tsx";
 import { filled, holdsText, valueOf } from "../recipes/ports.ts";
@@ -68,7 +68,7 @@ export function Recipes({ board, canvas, nodes, revision }: Props) {
           <RunProgress key={view.run} run={view.run}>
             {(run) => (
               <>
-                <Button onClick={() => show(board, run)}>Show on the canvas</Button>
+                <Button onClick={board.showing(targetsOf(board, run.targets)).run}>Show on the canvas</Button>
                 <Button look="quiet" onClick={() => setView({ kind: "recipe", chosen: view.chosen })}>
                   Back to the form
                 </Button>
@@ -82,12 +82,8 @@ export function Recipes({ board, canvas, nodes, revision }: Props) {
   );
 }
 
-/** Selects the results of a run and moves the view to them. */
-function show(board: Board, run: RecipeRun): void {
-  const ids = run.targets.map((handle) => board.engine.local(handle.replace(/^node:/, ""))).filter((id) => board.graph.nodes.has(id));
-  board.select(ids);
-  board.surface?.show(ids);
-}
+/** The nodes that receive the results of a run. */
+const targetsOf = (board: Board, targets: string[]): string[] => targets.map((handle) => board.engine.local(handle.replace(/^node:/, ""))).filter((id) => board.graph.nodes.has(id));
 
 /** The instance of a Recipe that a node belongs to. */
 function instanceOf(board: Board, node: Node | undefined): Node | undefined {
@@ -227,8 +223,10 @@ function RecipeSheet({ board, canvas, nodes, revision, chosen, open, recipe }: S
     // A node that was new when it was chosen has another id by now.
     const inputs = Object.fromEntries(Object.entries(body.inputs ?? {}).map(([key, value]) => [key, value.startsWith("node:") ? `node:${engine.real(value.slice(5))}` : value]));
     const start = (common: Start) => recipes.run(recipe.id, { ...body, ...common, inputs, canvasId: canvas });
-    const { handle } = instance === undefined ? await putAt(board, recipe.name, place, start) : await startOn(board, start);
+    const { handle, targets } = instance === undefined ? await putAt(board, recipe.name, place, start) : await startOn(board, start);
     await engine.refresh();
+    // The service has placed them: nobody can say where before.
+    board.bring(targetsOf(board, targets));
     open({ kind: "run", run: handle, name: recipe.name, chosen });
   }
 

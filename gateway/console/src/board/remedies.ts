@@ -3,7 +3,8 @@ import { api, type Finding } from "../api.ts";
 import type { Remedies } from "../screens/review.tsx";
 import { nameOf, operationsOf } from "../sync/change.ts";
 import type { Board } from "./board.ts";
-import { freePlaces, moved } from "./gestures.ts";
+import { moved } from "./gestures.ts";
+import { placesAround } from "./places.ts";
 
 /** Places that are tried before it is said that none is free. */
 const MOST_TRIES = 8;
@@ -18,7 +19,7 @@ export function remediesOf(board: Board, canvas: string): Remedies {
     const node = nodes.findLast(({ metadata }) => metadata.createdBy === "agent") ?? nodes.at(-1);
     if (!node) return;
     let tries = 0;
-    for (const place of freePlaces(board.graph, node)) {
+    for (const place of placesAround(board.graph, node)) {
       const changes = moved(board.graph, [node.id], { x: place.x - node.position.x, y: place.y - node.position.y });
       const { validation } = await api.dryRun(canvas, changes.flatMap((change) => operationsOf(change, engine.real)));
       const handle = `node:${engine.real(node.id)}`;

@@ -1,22 +1,22 @@
 /** Starts work on the board: makes the empty nodes that receive the results, and starts on the newest revision. */
 import { type Action, api, type ImageOperation, type Model } from "../api.ts";
+import { CAPTION } from "../assets.ts";
 import { Problem } from "../errors.ts";
 import { firstOf } from "../format.ts";
 import { retryUntilAnswered } from "../retry.ts";
 import { type Change, update } from "../sync/change.ts";
 import type { Engine } from "../sync/engine.ts";
-import { isSection, type Node, type Purpose, type Role, withFields } from "../sync/graph.ts";
+import { type Fields, type Node, type Purpose, type Role, withFields } from "../sync/graph.ts";
 import type { Size } from "../view.ts";
 import { work } from "../work.ts";
 import type { Board } from "./board.ts";
 import { keep } from "./engines.ts";
-import { connectionOf, newNode, sizeOf } from "./gestures.ts";
+import { connectionOf, isEmptySlot, newNode, TITLES } from "./gestures.ts";
 import { type FrameUse, isFailed, keptAction, keptOf, type Reference } from "./making.ts";
-import { SpatialIndex } from "./spatial.ts";
+import { placesFor } from "./places.ts";
+import { selectResults } from "./prompting.ts";
+import { shapeOfImage, sizeOfResult } from "./shapes.ts";
 
-const GAP = 60;
-/** How many places are looked at before a target covers another node. */
-const MOST_ROWS = 60;
 /** How often a start is tried on a newer revision. */
 const MOST_CONFLICTS = 6;
 
@@ -35,24 +35,10 @@ function saved(engine: Engine): Promise<void> {
   });
 }
 
-/** The size of an image that is made from `source`. */
-const imageSize = (source: Node | undefined): Size =>
-  source?.type === "image" ? { width: source.width, height: source.height } : sizeOf("image");
-
-/** New nodes of one size, below each other beside `source` or else in the middle of the view, where no other nodes are. */
-function targetsFor(board: Board, count: number, source: Node | undefined, title: string, kind: "image" | "video" = "image", size = imageSize(source)): Node[] {
-  const middle = board.surface?.middle() ?? { x: 0, y: 0 };
-  const begin = source
-    ? { x: source.position.x + source.width + GAP, y: source.position.y }
-    : { x: Math.round(middle.x - size.width / 2), y: Math.round(middle.y - size.height / 2) };
-  const index = new SpatialIndex(board.graph.nodes.values());
-  const targets: Node[] = [];
-  for (let row = 0; targets.length < count; row += 1) {
-    const position = { x: begin.x, y: begin.y + row * (size.height + GAP) };
-    const isTaken = index.in({ ...position, ...size }).some((node) => !isSection(node));
-    if (!isTaken || row > MOST_ROWS) targets.push(newNode(board.graph, kind, board.newId(), position, { position, ...size, title }));
-  }
-  return targets;
+/** New nodes of one size beside `sources`, or where a person looks, on nothing. */
+function targetsFor(board: Board, count: number, sources: Node[], title: string, size: Size, kind: "image" | "video" = "image"): Node[] {
+  const places = placesFor(board.graph, Array.from({ length: count }, () => size), board.where(undefined, sources));
+  return places.map((position) => newNode(board.graph, kind, board.newId(), position, { position, ...size, title }));
 }
 
 /** What every start has in common. */
@@ -77,14 +63,15 @@ export async function startOn<T>({ engine, newId }: Board, start: (common: Start
 
 /**
  * Makes the targets of a start and starts on the newest revision. If the start is refused, or was never sent, nothing is left of it.
- * `kept`: nodes that are there already and are filled first.
+ * `kept`: nodes that are there already and are filled first. `show`: selects what receives the results.
  */
-export async function startInto<T>(board: Board, label: string, targets: Node[], links: Change[], start: (common: Start, targets: string[]) => Promise<T>, kept: Node[] = []): Promise<T> {
+export async function startInto<T>(board: Board, label: string, targets: Node[], links: Change[], start: (common: Start, targets: string[]) => Promise<T>, kept: Node[] = [], show = (ids: string[]) => board.select(ids)): Promise<T> {
   const { engine } = board;
   const ids = [...kept, ...targets].map(({ id }) => id);
   // The board may be left before there is an answer.
   const release = keep(engine);
   const step = engine.perform(label, [...targets.map((node): Change => ({ do: "create", node })), ...links]);
+  board.bring(ids, sourcesOf(links));
   let isUnknown = false;
   try {
     const started = await startOn(board, async (common) => {
@@ -96,7 +83,7 @@ export async function startInto<T>(board: Board, label: string, targets: Node[],
       }
     });
     await engine.refresh();
-    board.select(ids);
+    show(ids);
     return started;
   } catch (error) {
     // Without an answer it may have been accepted. Then its results come into the nodes.
@@ -107,14 +94,17 @@ export async function startInto<T>(board: Board, label: string, targets: Node[],
   }
 }
 
-/** Runs an Action on nodes into a new node, or into the empty one of an earlier attempt. */
-export async function runAction(board: Board, canvas: string, action: Action, sources: Node[], params: Record<string, string | number>, into = ""): Promise<void> {
+/** The nodes that connections to targets come from. */
+const sourcesOf = (links: Change[]): string[] => links.flatMap((link) => (link.do === "connect" ? link.connection.fromNodeId : []));
+
+/** Runs an Action on nodes into a new node of the size of its result, or into the empty one of an earlier attempt. `shape`: about the result in pixels. */
+export async function runAction(board: Board, canvas: string, action: Action, sources: Node[], params: Record<string, string | number>, shape?: Size, into = ""): Promise<void> {
   const [source] = sources;
   const inputs = sources.map(({ id }) => `node:${board.engine.real(id)}`);
   const before = [board.graph.nodes.get(into)].flatMap((node) => (node && isFailed(node) ? node : []));
   const title = firstOf(`${source?.title || "Image"}, ${action.title.toLowerCase()}`, 160);
   const kept = (node: Node) => keptAction(node, action.slug, params, inputs);
-  const targets = targetsFor(board, 1 - before.length, source, title).map((node) => withFields(node, kept(node)));
+  const targets = targetsFor(board, 1 - before.length, sources, title, sizeOfResult(shape, source, title)).map((node) => withFields(node, kept(node)));
   const links = [
     ...before.map((node) => update("node", node, kept(node))),
     ...[...new Set(sources)].flatMap((node) => linksTo(board, node, [...targets, ...before.filter((to) => !isLinked(board, node, to, "flow"))], "flow")),
@@ -152,6 +142,8 @@ export interface Making {
   count: number;
   /** Ids of empty nodes that are filled before new ones are made. */
   into: string[];
+  /** What new ones are made beside, if they are made from no image. */
+  beside: Node | undefined;
   /** The spending cap, if it is not the price. */
   maxCredits: number | undefined;
 }
@@ -162,14 +154,16 @@ export async function makeImages(board: Board, canvas: string, making: Making): 
   const [source] = mask ? references : [];
   const guides = references.filter((reference) => reference !== source);
   const title = titleOf(prompt) || references[0]?.node?.title || "Image";
-  const before = making.into.flatMap((id) => board.graph.nodes.get(id) ?? []).filter(isFailed).slice(0, count);
-  const targets = targetsFor(board, count - before.length, references[0]?.node ?? sources[0] ?? before[0], title).map((node) => withFields(node, keptOf(node, making)));
+  const before = making.into.flatMap((id) => board.graph.nodes.get(id) ?? []).filter(isEmptySlot).slice(0, count);
+  const beside = references[0]?.node ?? sources[0] ?? before[0] ?? making.beside;
+  const nodeSize = sizeOfResult(shapeOfImage(size, operation === "generate" ? undefined : references[0]?.node), beside, title);
+  const targets = targetsFor(board, count - before.length, beside ? [beside] : [], title, nodeSize).map((node) => withFields(node, keptOf(node, making)));
   const linked = (from: Node, purpose: Purpose, role?: Role) => {
     const lacking = before.filter((to) => !isLinked(board, from, to, purpose));
     return linksTo(board, from, [...lacking, ...targets], purpose, role);
   };
   const links = [
-    ...before.map((node) => update("node", node, keptOf(node, making))),
+    ...before.map((node) => update("node", node, { ...keptOf(node, making), ...entitled(node, title) })),
     ...references.flatMap(({ node, role }) => (node ? linked(node, "reference", role) : [])),
     ...sources.flatMap((node) => linked(node, "flow")),
   ];
@@ -187,8 +181,11 @@ export async function makeImages(board: Board, canvas: string, making: Making): 
       ...(size !== "" && { size }),
       ...(quality !== "" && { quality }),
     });
-  await startInto(board, `Make ${count === 1 ? "an image" : `${count} images`}`, targets, links, start, before);
+  await startInto(board, `Make ${count === 1 ? "an image" : `${count} images`}`, targets, links, start, before, (ids) => selectResults(board, ids));
 }
+
+/** A place that nobody has named has the title of what is made in it. */
+const entitled = ({ type, title }: Node, next: string): Fields => (title === TITLES[type] ? { title: next } : {});
 
 const titleOf = (prompt: string): string => firstOf(prompt.trim().split("\n")[0] ?? "", 60);
 
@@ -206,6 +203,8 @@ export interface VideoRequest {
   source: Node | undefined;
   /** The video node that is filled, if not a new one. */
   target: Node | undefined;
+  /** What a new one is made beside, if it is made from no image. */
+  beside: Node | undefined;
   seconds: number | undefined;
   ratio: string;
   resolution: string;
@@ -214,9 +213,8 @@ export interface VideoRequest {
   maxCredits: number | undefined;
 }
 
-/** The longer side of a new video node, and the height of its title. */
+/** The longer side of a new video node. */
 const VIDEO_SIDE = 480;
-const CAPTION = 28;
 
 /** The size of a node that shows a video of this aspect ratio whole. */
 function videoSize(ratio: string): Size {
@@ -239,9 +237,9 @@ export async function makeVideo(board: Board, canvas: string, request: VideoRequ
   };
   // What was there when the form was filled in may have gone since.
   const before = [target && board.graph.nodes.get(target.id)].flatMap((node) => node ?? []);
-  const beside = frames[0]?.reference.node ?? source;
-  const size = videoSize(ratio);
-  const targets = targetsFor(board, 1 - before.length, beside, titleOf(prompt) || "Video", "video", size).map((node) => withFields(node, fields));
+  const beside = frames[0]?.reference.node ?? source ?? request.beside;
+  const title = titleOf(prompt) || "Video";
+  const targets = targetsFor(board, 1 - before.length, beside ? [beside] : [], title, videoSize(ratio), "video").map((node) => withFields(node, fields));
   const wanted = [
     ...frames.map(({ reference: { node, role }, use }) => ({ from: node, purpose: PURPOSES[use], role: use === "reference" ? role : undefined })),
     { from: source, purpose: "flow" as const, role: undefined },
@@ -263,7 +261,7 @@ export async function makeVideo(board: Board, canvas: string, request: VideoRequ
       ...(resolution !== "" && { resolution }),
       ...(hasAudio !== undefined && { generateAudio: hasAudio }),
     });
-  await startInto(board, "Make a video", targets, [...before.map((node) => update("node", node, fields)), ...links], start, before);
+  await startInto(board, "Make a video", targets, [...before.map((node) => update("node", node, { ...fields, ...entitled(node, title) })), ...links], start, before, (ids) => selectResults(board, ids));
 }
 
 /** Keeps the video of a job on the canvas, in the node that has the job in its data. */

@@ -5,6 +5,7 @@ import { bothOf } from "../sync/change.ts";
 import type { News, OpenConflict, Snapshot } from "../sync/types.ts";
 import { Button, Icon, messageOf } from "../ui/parts.tsx";
 import type { Board, Remedy } from "./board.ts";
+import { deedIn, isAgent } from "./news.ts";
 import styles from "./status.module.css";
 import { subjectOf, textOf } from "./unsent-files.ts";
 import { SaveUnsent } from "./unsent.tsx";
@@ -46,7 +47,7 @@ export function Stopped({ board, canvas, snapshot: { state, waiting, conflicts, 
   const unsaved = waiting + conflicts.length;
   if (state !== "read-only" && (board.canChange || unsaved === 0)) return null;
   return (
-    <div className={styles.banner} role="alert">
+    <div className={styles.banner} role="alert" data-card>
       <p>
         You can no longer change this canvas. {unsaved > 0 && `${count(unsaved, "change")} of yours ${unsaved === 1 ? "was" : "were"} not saved.`}{" "}
         {problem && messageOf(problem)}
@@ -95,12 +96,12 @@ export function ActivityLine({ board, news, own }: { board: Board; news: News | 
 function Activity({ board, news, hide }: { board: Board; news: News; hide: () => void }) {
   const [newest] = news.activity;
   if (!newest) return null;
-  const { label, surface } = newest.actor;
   return (
-    <div className={styles.activity}>
+    <div className={styles.activity} data-card>
       <p>
-        <Icon name={surface === "browser" ? "cursor" : "agent"} size={14} />
-        <strong dir="auto">{label}</strong> <bdi>{newest.summary}</bdi>{" "}
+        <Icon name={isAgent(newest.actor) ? "agent" : "cursor"} size={14} />
+        <strong dir="auto">{newest.actor.label}</strong>
+        {isAgent(newest.actor) && ", an agent,"} <bdi>{deedIn(news, board.graph)}</bdi>{" "}
         <time dateTime={newest.at} aria-live="off">
           {ago(newest.at)}
         </time>
@@ -138,7 +139,7 @@ function ConflictCard({ board, conflict }: { board: Board; conflict: OpenConflic
     board.surface?.focus();
   };
   return (
-    <section className={styles.card} aria-label="Conflict">
+    <section className={styles.card} aria-label="Conflict" data-card>
       <h3>{subjectOf(board.graph, conflict)} was changed by someone else at the same time</h3>
       <dl>
         <dt>Yours</dt>
@@ -162,17 +163,17 @@ function ConflictCard({ board, conflict }: { board: Board; conflict: OpenConflic
 /** How long a notice stays, in milliseconds. */
 const NOTICE = 8000;
 
-interface Said {
+interface Notice {
   key: number;
   text: string;
   remedy: Remedy | undefined;
 }
 
-const without = (key: number) => (notices: Said[]) => notices.filter((notice) => notice.key !== key);
+const without = (key: number) => (notices: Notice[]) => notices.filter((notice) => notice.key !== key);
 
 /** Sentences that the engine and the board say. They are read out, too. None goes while the pointer or the keyboard is on them. */
 export function Notices({ board }: { board: Board }): ReactNode {
-  const [notices, setNotices] = useState<Said[]>([]);
+  const [notices, setNotices] = useState<Notice[]>([]);
   const element = useRef<HTMLDivElement>(null);
   const serial = useRef(0);
   useEffect(() => {
@@ -192,7 +193,7 @@ export function Notices({ board }: { board: Board }): ReactNode {
   return (
     <div ref={element} className={styles.notices} role="status" aria-live="polite" aria-atomic="false">
       {notices.map(({ key, text, remedy }) => (
-        <div key={key}>
+        <div key={key} data-card>
           <p dir="auto">{text}</p>
           {remedy && (
             <button
@@ -209,5 +210,16 @@ export function Notices({ board }: { board: Board }): ReactNode {
         </div>
       ))}
     </div>
+  );
+}
+
+/** The last sentence that is only read out. */
+export function Said({ board }: { board: Board }) {
+  const [said, say] = useState({ key: 0, text: "" });
+  useEffect(() => board.onSaid((text) => say(({ key }) => ({ key: key + 1, text }))), [board]);
+  return (
+    <p role="status" className="unseen">
+      <span key={said.key}>{said.text}</span>
+    </p>
   );
 }

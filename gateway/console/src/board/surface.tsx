@@ -7,14 +7,19 @@ import "@xyflow/react/dist/base.css";
 import { type KeyboardEvent, type MouseEvent, type PointerEvent, useDeferredValue, useEffect, useLayoutEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { type Graph, isSection } from "../sync/graph.ts";
 import type { Box, Point } from "../view.ts";
+import { isLocked } from "./arrange.ts";
+import { SelectionBar } from "./bar.tsx";
 import type { Board, Ui } from "./board.ts";
+import { Bracket } from "./bracket.tsx";
 import { Camera, LEAST_ZOOM, MOST_ZOOM } from "./camera.ts";
 import { DetailContext } from "./context.ts";
 import { type BoardEdge, edgeTypes } from "./edges.tsx";
 import { Elements, MOST_RENDERED } from "./elements.ts";
-import { carried, enclosed } from "./gestures.ts";
+import { enclosed } from "./gestures.ts";
+import { Guides } from "./guides.tsx";
 import { Dots, Minimap, Overview } from "./layers.tsx";
 import { type BoardNode, nodeTypes } from "./nodes.tsx";
+import { PromptLayer } from "./prompt.tsx";
 import { SpatialIndex } from "./spatial.ts";
 import styles from "./surface.module.css";
 
@@ -32,10 +37,15 @@ interface Props {
   canvas: string;
 }
 
+/** Whether the last thing that was pressed is the Tab key. */
+let isTabLast = false;
+addEventListener("keydown", ({ key }) => (isTabLast = key === "Tab"), true);
+addEventListener("pointerdown", () => (isTabLast = false), true);
+
 export function Surface(props: Props) {
   const [frame, setFrame] = useState<HTMLDivElement | null>(null);
   return (
-    <div ref={setFrame} className={styles.frame} data-tool={props.ui.isPanning ? "hand" : props.ui.tool} data-reading={!props.board.canChange || undefined}>
+    <div ref={setFrame} onFocus={({ currentTarget }) => (currentTarget.dataset["focus"] = isTabLast ? "tab" : "")} className={styles.frame} data-tool={props.ui.isPanning ? "hand" : props.ui.tool} data-reading={!props.board.canChange || undefined}>
       {frame && (
         <ReactFlowProvider>
           <Flow {...props} frame={frame} />
@@ -100,11 +110,11 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
   );
   const rendered = useGradually(wanted);
   const nodes = useMemo(() => wanted.filter(({ id }) => rendered.has(id)), [wanted, rendered]);
-  const edges = useMemo(() => elements.edges(graph, nodes, ui.link), [elements, graph, nodes, ui.link]);
+  const edges = useMemo(() => elements.edges(graph, nodes, { link: ui.link, selection: ui.selection, areLinesHidden: ui.areLinesHidden }), [elements, graph, nodes, ui.link, ui.selection, ui.areLinesHidden]);
   const isHand = ui.tool === "hand" || ui.isPanning;
   const { canChange } = board;
-  const { selection, drag } = ui;
-  const scene = useMemo(() => ({ graph, index, rendered, selection, drag }), [graph, index, rendered, selection, drag]);
+  const { selection, drag, areLinesHidden } = ui;
+  const scene = useMemo(() => ({ graph, index, rendered, selection, drag, areLinesHidden }), [graph, index, rendered, selection, drag, areLinesHidden]);
 
   // The node that has the keyboard stays when it leaves the view. When it goes, because it is deleted or far away, the board has the keyboard.
   const isFocusLost = focused !== undefined && !wanted.some(({ id }) => id === focused);
@@ -123,22 +133,22 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
       if (one.type !== "position" || one.dragging === undefined || !one.position) continue;
       // A second finger, or the deletion of the node under the pointer, ends a drag without onNodeDragStop.
       if (!one.dragging) {
-        board.drop();
+        endDrag(one.id);
         return;
       }
-      const start = graph.nodes.get(one.id)?.position;
+      const start = drag.from.get(one.id);
       // Somebody deleted it in the meantime.
-      if (!start) continue;
+      if (!start || !graph.nodes.has(one.id)) continue;
       // All that is carried moves as the node under the pointer does.
-      board.set({ drag: { ...drag, by: { x: one.position.x - start.x, y: one.position.y - start.y } } });
+      board.dragTo({ x: one.position.x - start.x, y: one.position.y - start.y });
       return;
     }
   }
 
-  function beginDrag(id: string) {
-    board.settle();
+  function endDrag(id: string) {
+    if (!board.getUi().drag) return;
+    board.drop();
     if (!board.getUi().selection.has(id)) board.select([id]);
-    board.set({ drag: { ids: carried(board.graph, board.getUi().selection), by: { x: 0, y: 0 } } });
   }
 
   const endConnection: OnConnectEnd = (event, { fromNode, fromHandle, toNode }) => {
@@ -163,18 +173,17 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
     const before = isAdding(event) ? [...board.getUi().selection] : [];
     const at = index.at(start);
     const hit = at && !rendered.has(at.id) ? at : undefined;
-    const grabbed = canChange && !isTouch && hit && !isAdding(event) && (!isSection(hit) || board.getUi().selection.has(hit.id)) ? hit : undefined;
+    const grabbed = canChange && !isTouch && hit && !isLocked(hit) && !isAdding(event) && (!isSection(hit) || board.getUi().selection.has(hit.id)) ? hit : undefined;
     let isDrag = false;
     const stop = new AbortController();
     const move = (next: globalThis.PointerEvent) => {
       const isStart = !isDrag && Math.hypot(next.clientX - event.clientX, next.clientY - event.clientY) > DRAG_START;
-      if (isStart && grabbed) beginDrag(grabbed.id);
+      if (isStart && grabbed) board.beginDrag(grabbed.id);
       isDrag ||= isStart;
       if (!isDrag || isTouch) return;
       const end = camera.toPlane(placeOf(next));
       if (grabbed) {
-        const { drag } = board.getUi();
-        if (drag && board.isDragging) board.set({ drag: { ...drag, by: { x: end.x - start.x, y: end.y - start.y } } });
+        board.dragTo({ x: end.x - start.x, y: end.y - start.y });
         return;
       }
       const box = { x: Math.min(start.x, end.x), y: Math.min(start.y, end.y), width: Math.abs(end.x - start.x), height: Math.abs(end.y - start.y) };
@@ -185,7 +194,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
       stop.abort();
       setMarquee(undefined);
       board.surface?.focus();
-      if (isDrag && grabbed) board.drop();
+      if (isDrag && grabbed) endDrag(grabbed.id);
       if (isDrag) return;
       if (hit) board.select([hit.id], isAdding(event) ? "toggle" : "set");
       else if (!isAdding(event)) board.select([]);
@@ -249,8 +258,8 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
         panOnDrag={isHand ? [0, 1, 2] : [1, 2]}
         panOnScroll={!isHand}
         nodeDragThreshold={DRAG_START}
-        attributionPosition="bottom-center"
-        onMove={(_, view) => camera.moved(view)}
+        attributionPosition="bottom-right"
+        onMove={(event, view) => camera.moved(view, Boolean(event))}
         onMoveEnd={() => camera.keep()}
         onNodesChange={change}
         onNodeClick={(event, { id }) => board.select([id], isAdding(event) ? "toggle" : "set")}
@@ -260,8 +269,10 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
           if (!board.getUi().selection.has(id)) board.select([id]);
           board.set({ menu: { kind: "selection", at: placeOf(event.nativeEvent) } });
         }}
-        onNodeDragStart={(_, { id }) => beginDrag(id)}
-        onNodeDragStop={() => board.drop()}
+        onNodeMouseEnter={(_, { id }) => board.hover(id)}
+        onNodeMouseLeave={() => board.hover(undefined)}
+        onNodeDragStart={(_, { id }) => board.beginDrag(id)}
+        onNodeDragStop={(_, { id }) => endDrag(id)}
         onEdgeClick={(_, { id }) => board.selectLink(id)}
         onEdgeDoubleClick={({ nativeEvent }, { id }) => canChange && board.set({ menu: { kind: "purpose", connection: id, at: placeOf(nativeEvent) } })}
         onConnectEnd={endConnection}
@@ -278,8 +289,13 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
         }}
         onBlur={({ relatedTarget }) => relatedTarget && setFocused(undefined)}
         onKeyDown={typeOnEdge}
-      />
+      >
+        {!areDrawn && !drag && <Bracket board={board} graph={graph} selection={selection} />}
+      </ReactFlow>
+      <Guides board={board} camera={camera} graph={graph} ui={ui} />
+      {isDrawn && <SelectionBar board={board} camera={camera} ui={ui} isHidden={marquee !== undefined} />}
       {isDrawn && <Minimap camera={camera} graph={graph} index={index} />}
+      {canChange && <PromptLayer board={board} camera={camera} canvas={canvas} graph={graph} ui={ui} />}
       {marquee && <div className={styles.marquee} style={camera.toBoard(marquee)} />}
     </DetailContext>
   );

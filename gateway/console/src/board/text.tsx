@@ -1,5 +1,6 @@
 /** Texts that are edited in place. They are plain text: nothing in them is markup. */
 import { type ClipboardEvent, type KeyboardEvent, useEffect, useEffectEvent, useLayoutEffect, useRef, useState } from "react";
+import type { Node } from "../sync/graph.ts";
 import { useBeforeEnd } from "../ui/hooks.ts";
 import type { Board } from "./board.ts";
 import { useBoard } from "./context.ts";
@@ -17,6 +18,19 @@ interface Props {
   label: string;
   className?: string | undefined;
   fontSize?: number | undefined;
+  /** The letters of a node that grows with its text, and shrinks again to the height that it has now. */
+  lettersOf?: (node: Node) => number;
+}
+
+/** The height that a field needs to show all that is in it. As high as it is, it would not say that it needs less. */
+function heightOf(field: HTMLElement): number {
+  const { style } = field;
+  style.flex = "none";
+  style.height = "0";
+  const { scrollHeight } = field;
+  style.flex = "";
+  style.height = "";
+  return scrollHeight;
 }
 
 function textOf(board: Board, id: string, field: Props["field"]): string {
@@ -24,14 +38,17 @@ function textOf(board: Board, id: string, field: Props["field"]): string {
   return (field === "content" ? node?.metadata.content : node?.title) ?? "";
 }
 
-export function TextField({ id, field, value, label, className, fontSize }: Props) {
+export function TextField({ id, field, value, label, className, fontSize, lettersOf }: Props) {
   const board = useBoard();
   const [text, setText] = useState(value);
   /** The text on the canvas that `text` was typed on. */
   const [base, setBase] = useState(value);
   const [session] = useState(board.newId);
+  const [least] = useState(() => board.graph.nodes.get(id)?.height ?? 0);
   /** The outline, if the keyboard came from there: it goes back. */
   const [outline] = useState(() => document.activeElement?.closest<HTMLElement>("[role=tree]"));
+  /** How much higher the node is than its field. */
+  const frame = useRef<number>(undefined);
   const element = useRef<HTMLTextAreaElement & HTMLInputElement>(null);
 
   // Somebody else changed the text, and nothing was typed since.
@@ -40,9 +57,16 @@ export function TextField({ id, field, value, label, className, fontSize }: Prop
     setBase(value);
   }
 
+  /** The height of a node that grows. */
+  function height(): number | undefined {
+    if (!lettersOf || !element.current) return undefined;
+    frame.current ??= least - element.current.clientHeight;
+    return Math.max(Math.round(frame.current + heightOf(element.current)), least);
+  }
+
   function flush(text: string) {
     if (text === base) return;
-    board.write(id, field, text, base, session);
+    board.write(id, field, text, base, session, height());
     // When somebody else changed it, theirs stays here, and mine is in a conflict.
     const now = textOf(board, id, field);
     setText(now);
@@ -54,6 +78,12 @@ export function TextField({ id, field, value, label, className, fontSize }: Prop
     const timer = setTimeout(() => flushLatest(text), REST);
     return () => clearTimeout(timer);
   }, [text]);
+
+  // A line more or less is seen at once.
+  const grow = useEffectEvent((text: string) => {
+    if ((height() ?? board.graph.nodes.get(id)?.height) !== board.graph.nodes.get(id)?.height) flush(text);
+  });
+  useLayoutEffect(() => grow(text), [text]);
 
   const isTyped = text !== base;
   useEffect(() => {
@@ -90,6 +120,9 @@ export function TextField({ id, field, value, label, className, fontSize }: Prop
     if (value.length - replaced + pasted.length > most) board.notifyCut(field);
   }
 
+  const node = board.graph.nodes.get(id);
+  // Letters shrink before the node grows.
+  const letters = lettersOf && node ? lettersOf({ ...node, height: least, metadata: { ...node.metadata, content: text } }) : fontSize;
   const shared = {
     ref: element,
     value: text,
@@ -97,7 +130,7 @@ export function TextField({ id, field, value, label, className, fontSize }: Prop
     dir: "auto",
     // React Flow moves no node and zooms nothing from here.
     className: `nodrag nopan nowheel ${className ?? ""}`,
-    style: fontSize === undefined ? undefined : { fontSize },
+    style: letters === undefined ? undefined : { fontSize: letters },
     onChange: (event: { target: { value: string } }) => setText(event.target.value),
     onKeyDown: type,
     onPaste: paste,

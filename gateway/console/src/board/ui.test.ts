@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import fc from "fast-check";
 import { exchange, ModelClient, opened, settle } from "../sync/clients.ts";
 import { isSection, type Node } from "../sync/graph.ts";
-import { Board, type Surface } from "./board.ts";
+import { Board, type Remedy, type Surface } from "./board.ts";
 import { copiedData, copiedFrom } from "./clipboard.ts";
+import { dragOf } from "./gestures.ts";
 
 const HERE = "canvas:u:c";
 
@@ -37,7 +39,7 @@ test("what is deleted, by whomever, is no longer selected", async () => {
   assert(!board.keepsSelection, "Tab selects again");
 
   let panned = 0;
-  board.attach({ reveal: () => {}, focus: () => {}, panBy: () => (panned += 1), pointer: () => undefined, middle: () => ({ x: 0, y: 0 }) } as unknown as Surface);
+  board.attach({ reveal: () => {}, focus: () => {}, panBy: () => (panned += 1), pointer: () => undefined, free: () => ({ x: -640, y: -400, width: 1280, height: 800 }), follow: () => true } as unknown as Surface);
   board.create("sticky");
   board.escape();
   board.undo();
@@ -50,7 +52,7 @@ test("Escape takes a drag and a resize back, and keeps the selection", async () 
   const { ana, ids, board } = await begin("One");
   const [id = ""] = ids;
   board.select(ids);
-  board.set({ drag: { ids: new Set(ids), by: { x: 50, y: 0 } } });
+  board.set({ drag: { ...dragOf(board.graph, ids), by: { x: 50, y: 0 } } });
   board.nudge({ x: 8, y: 0 });
   assert.equal(board.getUi().drag?.by.x, 50, "arrow keys move nothing that the pointer moves");
   board.escape();
@@ -63,6 +65,28 @@ test("Escape takes a drag and a resize back, and keeps the selection", async () 
   board.escape();
   assert.deepEqual(ana.value(id, "position"), { x: 8, y: 0 }, "what arrow keys moved stays");
   assert.equal(board.getUi().selection.size, 0);
+});
+
+test("what others do during a drag moves nothing that is dragged", async () => {
+  const place = fc.record({ x: fc.integer({ min: -500, max: 500 }), y: fc.integer({ min: -500, max: 500 }) });
+  const move = fc.record({ of: fc.nat({ max: 2 }), to: place });
+  await fc.assert(
+    fc.asyncProperty(fc.array(move, { maxLength: 6 }), place, async (others, by) => {
+      const { service, ana, ben, ids, real, board } = await begin("One", "Two", "Three");
+      const starts = ids.map((id) => ana.value(id, "position") as { x: number; y: number });
+      board.select(ids);
+      board.set({ drag: { ...dragOf(board.graph, ids), by } });
+      for (const { of, to } of others) {
+        ben.set(real(ids[of] ?? ""), { position: to });
+        await exchange(service, ben, ana);
+      }
+      assert.deepEqual([...(board.getUi().drag?.from.values() ?? [])], starts);
+      board.drop();
+      const isStill = by.x === 0 && by.y === 0;
+      if (!isStill) assert.deepEqual(ids.map((id) => ana.value(id, "position")), starts.map(({ x, y }) => ({ x: x + by.x, y: y + by.y })));
+    }),
+    { numRuns: 50 },
+  );
 });
 
 test("copies of nodes that exist are duplicates, also where the text has changed since", async () => {
@@ -121,14 +145,30 @@ test("on another canvas, only own images are pasted, and only by its owner", asy
   await settle();
 });
 
-test("Make keeps what was entered, and what it makes once a prompt was", async () => {
-  const { board } = await begin();
-  board.enter("image", { count: 2 });
-  assert.equal(board.getUi().making, undefined);
-  board.enter("image", { prompt: "a harbor" });
-  board.enter("video", { seconds: "4" });
-  const { making, entered } = board.getUi();
-  assert.deepEqual([making, entered], ["image", { image: { count: 2, prompt: "a harbor" }, again: {}, video: { seconds: "4" } }]);
-  board.followSelection("image");
-  assert.deepEqual([board.getUi().making, board.getUi().entered.image.prompt, board.getUi().entered.image.count], [undefined, undefined, 2]);
+const reason = () => Promise.resolve("The provider refused the request.");
+
+test("new nodes to which the view does not move, and work that ends out of view or fails, are told with a way to them", async () => {
+  const { board, ids } = await begin("One", "Two");
+  const [shown, said, told]: [string[][], string[], [string, string | undefined][]] = [[], [], []];
+  let isSeen = false;
+  const surface = { focus: () => {}, reveal: () => {}, follow: () => isSeen, sees: () => isSeen, show: (these: Iterable<string>) => shown.push([...these]), free: () => ({ x: 0, y: 0, width: 1000, height: 800 }) };
+  board.attach(surface as unknown as Surface);
+  const remedies: Remedy[] = [];
+  board.onNotice((text, remedy) => {
+    told.push([text, remedy?.label]);
+    if (remedy) remedies.push(remedy);
+  });
+  board.onSaid((text) => said.push(text));
+  board.bring(ids);
+  assert.deepEqual(told.splice(0), [["2 new nodes are outside of the view.", "Show"]]);
+  remedies[0]?.run();
+  assert.deepEqual([shown, [...board.getUi().selection]], [[ids], ids]);
+  const nodes = ids.flatMap((id) => board.graph.nodes.get(id) ?? []);
+  board.announce({ nodes, failed: undefined, text: "Ready." }, reason);
+  isSeen = true;
+  board.bring(ids);
+  board.announce({ nodes, failed: undefined, text: "Also ready." }, reason);
+  board.announce({ nodes, failed: nodes[0], text: "“One” failed." }, reason);
+  await settle();
+  assert.deepEqual([told, said], [[["Ready.", "Show"], ["“One” failed. The provider refused the request.", "Show"]], ["Also ready."]]);
 });

@@ -13,7 +13,8 @@ import { Icon, messageOf } from "../ui/parts.tsx";
 import { useWatch } from "../ui/queues.tsx";
 import { explained, isOver, stateOf, statusOf, type VideoJob, videoUrl, work } from "../work.ts";
 import { useBoard } from "./context.ts";
-import { endOf, stateId } from "./gestures.ts";
+import { endingOf } from "./endings.ts";
+import { stateId } from "./gestures.ts";
 import { useImage } from "./images.ts";
 import styles from "./video.module.css";
 import { frameOf, type NodeVideo } from "./videos.ts";
@@ -26,6 +27,8 @@ export type VideoState =
   /** Why there is no video for this person. */
   | { state: "hidden"; why: string };
 
+const isMissing = (error: unknown): boolean => error instanceof Problem && error.status === 404;
+
 export function useVideo(video: NodeVideo | undefined): VideoState | undefined {
   const session = useContext(SessionContext);
   const isAllowed = session?.session.scopes.includes("job:manage") ?? false;
@@ -34,12 +37,13 @@ export function useVideo(video: NodeVideo | undefined): VideoState | undefined {
     queryFn: ({ signal }) => work.video(video?.job ?? "", signal),
     enabled: video !== undefined && isAllowed,
     staleTime: Infinity,
-    refetchInterval: ({ state }) => (state.data && isOver(state.data.status) ? false : state.error ? 10_000 : PACE),
+    // A job that this person may not read, or that is kept no longer, stays so.
+    refetchInterval: ({ state }) => ((state.data && isOver(state.data.status)) || isMissing(state.error) ? false : state.error ? 10_000 : PACE),
   });
   if (!video) return undefined;
   if (!isAllowed) return { state: "hidden", why: "This session may not see videos" };
   if (data) return { state: data.status === "succeeded" ? "ready" : isOver(data.status) ? "ended" : "making", job: data };
-  if (error instanceof Problem && error.status === 404) {
+  if (isMissing(error)) {
     return { state: "hidden", why: video.by === session?.account.id ? "This video is not kept any more" : "Only who made this video can play it" };
   }
   return error ? { state: "hidden", why: messageOf(error) } : { state: "loading" };
@@ -88,7 +92,7 @@ export function VideoArea({ node, video, others }: { node: Node; video: NodeVide
     <div className={styles.slot} data-status={found.state === "making" ? "making" : status}>
       {found.state === "making" ? (
         <>
-          <progress aria-label={`Progress of ${node.title || "the video"}`} max={100} {...(progress > 0 && { value: progress })} />
+          {progress > 0 && <progress aria-label={`Progress of ${node.title || "the video"}`} max={100} value={progress} />}
           <span id={id}>
             {found.job ? stateOf(found.job) : statusOf(status)}
             {progress > 0 && `, ${percent(progress / 100)}`}
@@ -109,7 +113,7 @@ function useEnd(node: Node, found: VideoState | undefined): void {
   const board = useBoard();
   const state = found?.state;
   const before = useRef(state);
-  const notify = useEffectEvent(() => found && "job" in found && found.job && board.notify(endOf(node, found.job.status)));
+  const notify = useEffectEvent(() => found && "job" in found && found.job && board.announce(endingOf([node], [found.job.status]), () => Promise.resolve(found.job?.failure && explained(found.job.failure)?.happened)));
   useEffect(() => {
     if (before.current === "making" && (state === "ready" || state === "ended")) notify();
     before.current = state;

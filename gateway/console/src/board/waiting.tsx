@@ -4,7 +4,9 @@ import { queuesOf, waitingIn } from "../queues.ts";
 import type { Graph, Node } from "../sync/graph.ts";
 import { useStatus, useWatch } from "../ui/queues.tsx";
 import { isOver, statusOf } from "../work.ts";
+import { useBoard } from "./context.ts";
 import { statusAt } from "./gestures.ts";
+import { variantOf } from "./variants.ts";
 
 const workOf = ({ type, metadata: { job } }: Node) => ({ kind: type, operation: job?.operation ?? "" });
 
@@ -22,8 +24,13 @@ export function useWorkOf(graph: Graph | undefined): void {
   useWatch(queues);
 }
 
-/** "Queued", or that no worker is there for the work of a node that is not over. */
+const WORDS: Record<string, string> = { preparing: "Waiting for its turn", queued: "Waiting for its turn", running: "Being made", finalizing: "Being stored" };
+
+/** "Being made · 2 of 4", or that no worker is there for the work of a node that is not over. */
 export function NodeStatus({ node, status }: { node: Node; status: string }) {
   const { status: queues, now } = useStatus(true, false);
-  return (status === "canceling" ? undefined : waitingIn(queuesOf(workOf(node)), queues, now)) ?? statusOf(status);
+  const { graph } = useBoard();
+  const waiting = status === "canceling" ? undefined : waitingIn(queuesOf(workOf(node)), queues, now);
+  const variant = variantOf(graph, node.id);
+  return `${waiting ?? WORDS[status] ?? statusOf(status)}${variant ? ` · ${variant.number} of ${variant.ids.length}` : ""}`;
 }

@@ -33,7 +33,7 @@ interface Props {
 const NOTHING: string[] = [];
 
 /** Stores an image without a canvas. */
-async function upload(chosen: File): Promise<Asset> {
+export async function upload(chosen: File): Promise<Asset> {
   const file = isHeic(chosen) ? await jpegOrHeic(chosen) : chosen;
   const headers = { "Content-Type": file.type, "Idempotency-Key": crypto.randomUUID(), "X-Service-File-Name": encodeURIComponent(file.name) };
   const response = await retryUntilAnswered(() => send(new Request(`${CONTRACT}/assets`, { method: "POST", headers, body: file })));

@@ -8,7 +8,7 @@ export function Thumb({ asset, alt, pixels = 256 }: { asset: string | undefined;
   const { url, hasFailed } = useImage(asset, pixels);
   return (
     <span className={styles.thumb} data-state={url ? "drawn" : hasFailed ? "failed" : "waiting"}>
-      {url ? <img src={url} alt={alt} decoding="async" /> : hasFailed && <Icon name="image" size={20} />}
+      {url ? <img src={url} alt={alt} aria-hidden={alt === "" || undefined} decoding="async" /> : hasFailed && <Icon name="image" size={20} />}
     </span>
   );
 }

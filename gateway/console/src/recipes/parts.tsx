@@ -52,7 +52,7 @@ export function Terms({ recipe }: { recipe: Recipe }) {
 }
 
 export const StandIn = () => (
-  <span className={styles.standIn} title="The built-in models draw where text and images will be. Connect a provider for real ones.">
-    Stand-in
+  <span className={styles.standIn} title="Draft models draw where text and images will be. Connect a provider for real ones.">
+    Draft
   </span>
 );

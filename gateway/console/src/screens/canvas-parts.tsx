@@ -49,8 +49,15 @@ export function Presence({ live, peers }: { live: Live; peers?: Peers }) {
   );
 }
 
+function onNetwork(changed: () => void): () => void {
+  const stop = new AbortController();
+  for (const change of ["online", "offline"]) addEventListener(change, changed, { signal: stop.signal });
+  return () => stop.abort();
+}
+
 export function Connection({ live }: { live: Live }) {
-  const label = live.state === "live" ? "Live" : live.state === "connecting" ? "Connecting…" : navigator.onLine ? "Reconnecting…" : "Offline";
+  const hasNetwork = useSyncExternalStore(onNetwork, () => navigator.onLine);
+  const label = live.state === "live" ? "Live" : !hasNetwork ? "Offline" : live.state === "connecting" ? "Connecting…" : "Reconnecting…";
   const since = live.since !== undefined && `since ${new Date(live.since).toLocaleTimeString("en", { timeStyle: "short" })}`;
   return (
     <p className={styles.connection} data-state={live.state} role="status">

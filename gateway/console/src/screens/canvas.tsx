@@ -70,7 +70,7 @@ export function Canvas({ handle }: { handle: string }) {
   // What was read before a canvas was gone is still in `data`.
   const isFollowed = !isMissing(error) && (data !== undefined || (isOwn && isShown));
   const live = useLive(isFollowed ? handle : undefined, async () => !isMissing((await refetch()).error));
-  const role = isOwn ? "owner" : data?.canvas.accessRole;
+  const role = live.role ?? (isOwn ? "owner" : data?.canvas.accessRole);
   const canChange = role !== undefined && role !== "viewer" && canWrite;
   useHeadStart(handle, canChange);
   if (isMissing(error)) return <MissingCanvas handle={handle} />;
@@ -192,8 +192,8 @@ function Header({ review: { canvas }, live }: { review: CanvasReview; live: Live
   return (
     <>
       <div className={styles.names}>
-        <h1 className={styles.title}>
-          <bdi>{canvas.title || "Untitled"}</bdi>
+        <h1 className={styles.title} dir="auto">
+          {canvas.title || "Untitled"}
         </h1>
         <p className={styles.meta}>
           <span className={styles.role}>{canvas.accessRole}</span>

@@ -166,8 +166,8 @@ function Card({ canvas, active }: { canvas: CanvasSummary; active: number }) {
       <Link href={canvasPath(canvas)} className={styles.card}>
         <Thumbnail canvas={canvas} />
         <div className={styles.text}>
-          <h2 className={styles.title}>
-            <bdi>{canvas.title || "Untitled"}</bdi>
+          <h2 className={styles.title} dir="auto">
+            {canvas.title || "Untitled"}
           </h2>
           <p className={styles.meta}>
             <span>{count(canvas.nodeCount, "node")}</span>

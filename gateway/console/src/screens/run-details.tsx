@@ -8,6 +8,7 @@ import { useSession } from "../session.ts";
 import { Copy } from "../ui/copy.tsx";
 import { Button, Icon, intoView, Notice } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
+import { DRAFT } from "../words.ts";
 import { deliveryOf, type ImageJob, isOver, type RecipeRun, stateOf, statusOf, type VideoJob, videoUrl, type Work, work } from "../work.ts";
 import { Thumbnail } from "./asset-grid.tsx";
 import { Reason } from "./reason.tsx";
@@ -191,8 +192,8 @@ function Facts({ data, handle }: { data: Work; handle: string }) {
       </div>
       {data.standIn && (
         <div>
-          <dt>Stand-in</dt>
-          <dd>Made by the embedded runtime, in place of a model</dd>
+          <dt>Draft</dt>
+          <dd>{DRAFT.sentence}</dd>
         </div>
       )}
       {webhook && (

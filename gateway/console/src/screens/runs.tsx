@@ -13,6 +13,7 @@ import { Button, Empty, Failure, Icon, Waiting } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
 import { useWatch } from "../ui/queues.tsx";
 import { Shell } from "../ui/shell.tsx";
+import { DRAFT } from "../words.ts";
 import { endedSince, type Filter, isActive, isOver, KINDS, nameOf, type RunPages, STATUSES, stateOf, statusOf, tookOf, work } from "../work.ts";
 import { CancelDialog } from "./cancel.tsx";
 import { CanvasFilter, useCanvasNames } from "./canvas-filter.tsx";
@@ -222,17 +223,17 @@ function Row({ run, progress, canvas, isOpen, toggle, cancel }: RowProps) {
           </span>
           <Icon name="chevron" size={14} />
         </button>
-        <span className={styles.canvas}>
+        <span className={styles.canvas} dir="auto">
           {canvasId !== undefined && (
             <Link href={showPath(canvasOf(canvasId), [handle])} aria-label={`Open ${canvas === undefined ? "the canvas" : canvas || "Untitled"} at its nodes`}>
-              <bdi>{canvas === undefined ? "Canvas" : canvas || "Untitled"}</bdi>
+              {canvas === undefined ? "Canvas" : canvas || "Untitled"}
             </Link>
           )}
         </span>
         <span className={styles.price}>
           {standIn && (
-            <span className={styles.mark} title="Made by the embedded runtime: it stands in for the result of a model">
-              stand-in
+            <span className={styles.mark} title={DRAFT.sentence}>
+              {DRAFT.mark}
             </span>
           )}
           {creditCost > 0 ? count(creditCost, "credit") : "free"}

@@ -6,6 +6,7 @@
  */
 import type { components } from "../contract.ts";
 import { type Connection, Draft, type Fields, type Graph, isSection, type Node, same, valueOf, withFields } from "./graph.ts";
+import { mergedTags } from "./tags.ts";
 
 /** The service's limit on operations of a batch. */
 export const MOST_OPERATIONS = 200;
@@ -207,12 +208,14 @@ function judgeUpdate(draft: Draft, change: Change & { do: "update" }, mode: "reb
   const was: Fields = {};
   const conflicts: Conflict[] = [];
   let isKept = false;
-  for (const [field, value] of Object.entries(change.set)) {
+  for (const [field, wanted] of Object.entries(change.set)) {
     const now = valueOf(item, field);
+    const isMerged = field === "metadata.tags" && !same(now, change.was[field]);
+    const value = isMerged ? mergedTags(change.was[field], wanted, now) : wanted;
     const section = field === "metadata.sectionId" && value !== null ? draft.node(String(value)) : undefined;
     const isHomeless = field === "metadata.sectionId" && value !== null && (!section || !isSection(section));
     if (same(now, value) || isHomeless) continue;
-    if (!same(now, change.was[field])) {
+    if (!isMerged && !same(now, change.was[field])) {
       if (mode === "undo") {
         isKept = true;
         continue;

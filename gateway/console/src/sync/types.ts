@@ -20,6 +20,7 @@ export interface Answer {
   canvas: { revision: string; title: string };
   replayed: boolean;
   resolvedIds: Record<string, string>;
+  changedNodeIds?: string[];
 }
 
 /** Requests to the service. Each throws a `Problem` if it fails. */

@@ -1,6 +1,7 @@
 /** Dialogs over the page. */
 import { useMutation } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useRef, useState } from "react";
+import { createPortal } from "react-dom";
 import styles from "./dialog.module.css";
 import { Button, Icon, Notice } from "./parts.tsx";
 
@@ -12,7 +13,7 @@ interface DialogProps {
 }
 
 /**
- * A modal dialog without content of its own. Escape and a click beside it close it. The keyboard begins at what has `data-first`, and
+ * A modal dialog without content of its own. It is a child of the body, so no style of what opened it reaches it. Escape and a click beside it close it. The keyboard begins at what has `data-first`, and
  * returns to what opened the dialog; with `data-done`, what opened it is about to go, and the page or the dialog around it has the keyboard.
  */
 export function Dialog({ label, className, close, children }: DialogProps) {
@@ -36,7 +37,7 @@ export function Dialog({ label, className, close, children }: DialogProps) {
       if (document.activeElement === document.body) home?.focus({ preventScroll: true });
     };
   }, []);
-  return (
+  return createPortal(
     <dialog
       ref={element}
       tabIndex={-1}
@@ -51,7 +52,8 @@ export function Dialog({ label, className, close, children }: DialogProps) {
       onKeyDown={(event) => event.key === "Escape" && event.stopPropagation()}
     >
       {children}
-    </dialog>
+    </dialog>,
+    document.body,
   );
 }
 

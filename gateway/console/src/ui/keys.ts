@@ -5,10 +5,13 @@ export interface Press {
   metaKey: boolean;
   altKey: boolean;
   shiftKey: boolean;
+  code?: string;
 }
 
 /** A key press as commands name it. A sign that needs Shift on some keyboard is named without it. */
-export function combinationOf({ key, ctrlKey, metaKey, altKey, shiftKey }: Press): string {
+export function combinationOf({ key: sign, ctrlKey, metaKey, altKey, shiftKey, code = "" }: Press): string {
+  // With Alt, keys of letters write other signs on many keyboards.
+  const key = altKey && code.startsWith("Key") ? code.slice("Key".length) : sign;
   const isSign = key.length === 1 && key.toLowerCase() === key.toUpperCase();
   const name = key.length === 1 ? key.toUpperCase() : key;
   return [(ctrlKey || metaKey) && "Mod", altKey && "Alt", shiftKey && !isSign && "Shift", name].filter(Boolean).join("+");

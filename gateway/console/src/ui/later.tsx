@@ -1,6 +1,7 @@
 /** Parts of the application that are fetched when they are first shown, and what is shown in place of a part that failed. */
 import { Component, type ComponentType, type ReactNode } from "react";
 import { Problem } from "../errors.ts";
+import { onReached } from "../reached.ts";
 import { Modal } from "./dialog.tsx";
 import { useLoaded } from "./hooks.ts";
 import { Failure } from "./parts.tsx";
@@ -57,6 +58,17 @@ export class Boundary extends Component<BoundaryProps, { failure?: { error: unkn
 
   static getDerivedStateFromError(error: unknown) {
     return { failure: { error } };
+  }
+
+  #stop = () => {};
+
+  /** A part that could not be fetched is fetched when the service is there again. */
+  override componentDidMount() {
+    this.#stop = onReached(() => this.state.failure?.error instanceof Problem && this.#showAgain());
+  }
+
+  override componentWillUnmount() {
+    this.#stop();
   }
 
   override componentDidUpdate({ place }: BoundaryProps) {

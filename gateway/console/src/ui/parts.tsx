@@ -1,6 +1,7 @@
 /** Parts that all screens share. */
 import type { ComponentProps, ReactNode } from "react";
 import { Problem } from "../errors.ts";
+import { errorWords } from "../words.ts";
 import styles from "./parts.module.css";
 
 const ICONS = {
@@ -35,10 +36,45 @@ const ICONS = {
   recipe: "M4 5h7v5H4zM13 14h7v5h-7zM7.5 10v3.5a3 3 0 0 0 3 3H13",
   connection: "M7 7a2 2 0 1 1 0-4 2 2 0 0 1 0 4zM17 21a2 2 0 1 1 0-4 2 2 0 0 1 0 4zM7 7v4a4 4 0 0 0 4 4h2a4 4 0 0 1 4 4",
   agent: "M12 3l2.2 6.8L21 12l-6.8 2.2L12 21l-2.2-6.8L3 12l6.8-2.2z",
+  heart: "M12 20s-7.5-4.7-7.5-10.2A4.2 4.2 0 0 1 12 7.2a4.2 4.2 0 0 1 7.5 2.6C19.5 15.3 12 20 12 20z",
   image: "M5 4h14a1 1 0 0 1 1 1v14a1 1 0 0 1-1 1H5a1 1 0 0 1-1-1V5a1 1 0 0 1 1-1zM4 16l4.5-4.5 4 4L15 13l5 5M15 8.5h.01",
+  more: "M6 12h.01M12 12h.01M18 12h.01",
+  edit: "M5 19l1-4L16.5 4.5l3 3L9 18zM14 7l3 3",
+  crop: "M7 3v14h14M3 7h14v14",
+  ratio: "M4 7h16v10H4zM8 12h.01M12 12h.01M16 12h.01",
+  resize: "M4 4h16v16H4zM9 15l6-6M11 9h4v4",
+  turn: "M5 12a7 7 0 1 1 2 5M5 19v-4h4",
+  color: "M12 4s6 6.4 6 10.2a6 6 0 0 1-12 0C6 10.4 12 4 12 4z",
+  layers: "M12 4l8 4.5-8 4.5-8-4.5zM4 14l8 4.5 8-4.5",
+  select: "M4 4h3M10.5 4h3M17 4h3v3M20 10.5v3M20 17v3h-3M13.5 20h-3M7 20H4v-3M4 13.5v-3M4 7V4",
+  row: "M4 8h4v8H4zM10 8h4v8h-4zM16 8h4v8h-4z",
+  column: "M8 4h8v4H8zM8 10h8v4H8zM8 16h8v4H8z",
+  grid: "M5 5h5v5H5zM14 5h5v5h-5zM5 14h5v5H5zM14 14h5v5h-5z",
+  tidy: "M5 5h5v5H5zM14 5h5v5h-5zM5 14h5v5H5zM16.5 13.5v6M13.5 16.5h6",
+  "align-left": "M4 4v16M8 7h11v3H8zM8 14h7v3H8z",
+  "align-center": "M12 4v16M6 7h12v3H6zM8 14h8v3H8z",
+  "align-right": "M20 4v16M5 7h11v3H5zM9 14h7v3H9z",
+  "align-top": "M4 4h16M7 8h3v11H7zM14 8h3v7h-3z",
+  "align-middle": "M4 12h16M7 6h3v12H7zM14 8h3v8h-3z",
+  "align-bottom": "M4 20h16M7 5h3v11H7zM14 9h3v7h-3z",
+  "distribute-x": "M4 4v16M20 4v16M10 7h4v10h-4z",
+  "distribute-y": "M4 4h16M4 20h16M7 10h10v4H7z",
+  "same-height": "M4 5h16M4 19h16M12 8v8M9.5 10.5L12 8l2.5 2.5M9.5 13.5L12 16l2.5-2.5",
+  "same-width": "M5 4v16M19 4v16M8 12h8M10.5 9.5L8 12l2.5 2.5M13.5 9.5L16 12l-2.5 2.5",
+  front: "M9 9h11v11H9zM4 15V4h11",
+  "back-most": "M4 4h11v11H4zM20 9v11H9",
+  lock: "M6 11h12v9H6zM8.5 11V8a3.5 3.5 0 0 1 7 0v3",
+  larger: "M3 18L8 6l5 12M5 14h6M15 12h6M18 9v6",
+  smaller: "M3 18L8 6l5 12M5 14h6M15 12h6",
+  "text-start": "M4 6h16M4 11h10M4 16h13",
+  "text-center": "M4 6h16M7 11h10M5.5 16h13",
+  "text-end": "M4 6h16M10 11h10M7 16h13",
+  "turn-around": "M4 9h14M14 5l4 4-4 4M20 15H6M10 11l-4 4 4 4",
 } as const;
 
-export function Icon({ name, size = 18 }: { name: keyof typeof ICONS; size?: number }) {
+export type IconName = keyof typeof ICONS;
+
+export function Icon({ name, size = 18 }: { name: IconName; size?: number }) {
   return (
     <svg className={styles.icon} width={size} height={size} viewBox="0 0 24 24" aria-hidden="true">
       <path d={ICONS[name]} />
@@ -122,8 +158,9 @@ export function Empty({ title, children, image }: { title: string; children?: Re
   );
 }
 
-/** A failed request: what the service said, its request id, and another attempt. */
+/** A failed request: what happened and what to do, another attempt, and for support what the service said and its request id. */
 export function Failure({ title, error, retry }: { title: string; error: unknown; retry?: () => unknown }) {
+  const words = error instanceof Problem ? errorWords(error.code) : undefined;
   return (
     <div className={styles.page} role="alert">
       <span className={styles.sign}>
@@ -131,10 +168,18 @@ export function Failure({ title, error, retry }: { title: string; error: unknown
       </span>
       <h2 className={styles.title}>{title}</h2>
       <p className={styles.text} dir="auto">
-        {messageOf(error)}
+        {words ?? messageOf(error)}
       </p>
       {retry && <Button onClick={() => void retry()}>Try again</Button>}
-      <RequestId error={error} />
+      {words === undefined ? (
+        <RequestId error={error} />
+      ) : (
+        <details className={styles.support}>
+          <summary>Details for support</summary>
+          <p dir="auto">{messageOf(error)}</p>
+          <RequestId error={error} />
+        </details>
+      )}
     </div>
   );
 }

@@ -18,7 +18,7 @@ export function UploadList({ uploads, list, dismissed }: Props) {
   const cleaned = list.flatMap(({ key, stored }) => (stored ? [{ key, stored }] : []));
   const removed = removedOf(cleaned.map(({ stored }) => stored));
   return (
-    <section className={styles.card} aria-label="Uploads">
+    <section className={styles.card} aria-label="Uploads" data-card>
       <h3>{count(list.length, "upload")}</h3>
       {removed !== undefined && (
         <p className={styles.removed} role="status">

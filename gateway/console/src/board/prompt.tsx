@@ -1,0 +1,537 @@
+/** The Prompt: makes, edits and varies images, and makes videos, where they will be. In the panel Make, the same with all settings. */
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { type KeyboardEvent, type ReactNode, useEffect, useId, useLayoutEffect, useRef, useState, useSyncExternalStore } from "react";
+import { Link } from "wouter";
+import { api, type Model } from "../api.ts";
+import { ElementChooser } from "../elements/chooser.tsx";
+import { Problem } from "../errors.ts";
+import { count as counted, number } from "../format.ts";
+import { upload } from "../library/picker.tsx";
+import { Unanswered } from "../library/unanswered.tsx";
+import { priceOf } from "../recipes/parts.tsx";
+import { CancelDialog } from "../screens/cancel.tsx";
+import { useSession } from "../session.ts";
+import type { Graph, Node } from "../sync/graph.ts";
+import { Button, Icon, messageOf } from "../ui/parts.tsx";
+import { QueueHint } from "../ui/queues.tsx";
+import { explained, isActive, isOver, statusOf } from "../work.ts";
+import { ASSET, draggedAsset } from "./asset-panel.tsx";
+import type { Board, Ui } from "./board.ts";
+import type { Camera } from "./camera.ts";
+import { useFailure } from "./failure.ts";
+import { statusAt, workAt } from "./gestures.ts";
+import { referencesTo } from "./making.ts";
+import { FEATHER, MaskField, type Painting, saveMask } from "./mask.tsx";
+import { Chips, Select } from "./prompt-chips.tsx";
+import { Field } from "./prompt-field.tsx";
+import styles from "./prompt.module.css";
+import {
+  type Chip,
+  choose,
+  closePrompt,
+  currentSubject,
+  followSelection,
+  type Form,
+  formOf,
+  isPlace,
+  keyOf,
+  type Mode,
+  MODES,
+  NARROW,
+  panelSubject,
+  placePrompt,
+  referencesOf,
+  shownSubject,
+  store,
+  stored,
+  type Subject,
+  write,
+} from "./prompting.ts";
+import { makeImages, makeVideo } from "./runs.ts";
+import { boundsOf } from "./spatial.ts";
+import { NodeStatus } from "./waiting.tsx";
+
+const NO_SCOPE = "This session cannot make images or videos: its token does not allow it.";
+
+interface Props {
+  board: Board;
+  canvas: string;
+  graph: Graph;
+  ui: Ui;
+}
+
+const onLine = (listener: () => void): (() => void) => {
+  const stop = new AbortController();
+  for (const type of ["online", "offline"]) addEventListener(type, listener, { signal: stop.signal });
+  return () => stop.abort();
+};
+const useIsOnline = (): boolean => useSyncExternalStore(onLine, () => navigator.onLine);
+
+function useKinds(): { image: boolean; video: boolean } {
+  const { scopes } = useSession().session;
+  return { image: scopes.includes("image:generate"), video: scopes.includes("video:generate") };
+}
+
+/** The Prompt on the board. */
+export function PromptLayer({ camera, ...props }: Props & { camera: Camera }) {
+  const { board, canvas, graph, ui } = props;
+  const { image, video } = useKinds();
+  const subject = shownSubject(graph, ui);
+  useLayoutEffect(() => board.set({ written: { ...stored(canvas), ...board.getUi().written } }), [board, canvas]);
+  const { written } = ui;
+  useEffect(() => store(canvas, written, board.engine.real), [board, canvas, written]);
+  const opened = ui.panel === "make" ? undefined : ui.prompt?.opened;
+  // If there is no field, nothing takes the keyboard.
+  useEffect(() => {
+    const { prompt } = board.getUi();
+    if (opened !== undefined && prompt?.opened === opened) board.set({ prompt: { ...prompt, opened: undefined } });
+  }, [board, opened]);
+  if (!subject || (!image && !video && subject.ids.length === 0 && !ui.prompt)) return null;
+  return <OnBoard key={keyOf(subject)} {...props} camera={camera} subject={subject} />;
+}
+
+function OnBoard({ camera, subject, ...props }: Props & { camera: Camera; subject: Subject }) {
+  const { board, graph, ui } = props;
+  const frame = useRef<HTMLDivElement>(null);
+  const [isOver, setIsOver] = useState(false);
+  const anchors = [...ui.selection].flatMap((id) => graph.nodes.get(id) ?? []);
+  const [node] = anchors.length === 1 ? anchors : [];
+  const add = useAdding(props);
+
+  // Without a render: the view moves in each frame.
+  useLayoutEffect(() => {
+    const element = frame.current as HTMLDivElement;
+    const heights = new Map<number, number>();
+    const heightAt = (width: number) => {
+      const known = heights.get(width);
+      if (known !== undefined) return known;
+      element.style.width = `${width}px`;
+      heights.set(width, element.offsetHeight);
+      return element.offsetHeight;
+    };
+    const place = () => {
+      const bounds = boundsOf(anchors);
+      const { left, top, ...size } = bounds ? camera.toBoard(bounds) : { left: 0, top: 0, width: 0, height: 0 };
+      const at = placePrompt(camera.screen, heightAt, bounds && { x: left, y: top, ...size }, node !== undefined && isPlace(node), innerWidth < NARROW);
+      element.style.width = `${at.width}px`;
+      element.style.transform = `translate(${Math.round(at.left)}px, ${Math.round(at.top)}px)`;
+    };
+    place();
+    const stop = camera.subscribe(place);
+    const observer = new ResizeObserver(() => {
+      if (element.offsetHeight === heights.get(Number.parseFloat(element.style.width))) return;
+      heights.clear();
+      place();
+    });
+    observer.observe(element);
+    return () => {
+      stop();
+      observer.disconnect();
+    };
+  });
+
+  /** Whether nodes are dragged over it. */
+  const isUnder = (event: { clientX: number; clientY: number }) => {
+    const { left, right, top, bottom } = (frame.current as HTMLDivElement).getBoundingClientRect();
+    return event.clientX > left && event.clientX < right && event.clientY > top && event.clientY < bottom;
+  };
+  useEffect(() => {
+    const stop = new AbortController();
+    const dropped = (event: PointerEvent) => {
+      const { drag } = board.getUi();
+      if (!drag || !board.isDragging || !isUnder(event)) return;
+      // They stay where they were.
+      board.set({ drag: undefined });
+      add(referencesTo([...drag.from.keys()].flatMap((id) => board.graph.nodes.get(id) ?? [])).map(({ asset, title, node }) => ({ asset, title, of: node?.id })));
+    };
+    addEventListener("pointerup", dropped, { capture: true, signal: stop.signal });
+    return () => stop.abort();
+  });
+
+  return (
+    <div
+      ref={frame}
+      className={styles.frame}
+      data-over={isOver || undefined}
+      onDragOver={(event) => {
+        event.preventDefault();
+        setIsOver(true);
+      }}
+      onDragLeave={() => setIsOver(false)}
+      onDrop={(event) => {
+        event.preventDefault();
+        event.stopPropagation();
+        setIsOver(false);
+        const asset = draggedAsset(event.dataTransfer.getData(ASSET));
+        if (asset) add([{ asset: asset.handle, title: asset.name }]);
+        else void add.files([...event.dataTransfer.files]);
+      }}
+    >
+      <Prompt {...props} subject={subject} node={node} />
+    </div>
+  );
+}
+
+/** The panel Make: the Prompt with all settings. */
+export function Make(props: Omit<Props, "graph">) {
+  const subject = panelSubject(props.ui);
+  const [node] = subject.ids.length === 1 ? props.board.selected : [];
+  return <Prompt key={keyOf(subject)} {...props} graph={props.board.graph} subject={subject} node={node} isPanel />;
+}
+
+/** Adds images to the Prompt that is shown. */
+function useAdding({ board }: Pick<Props, "board">) {
+  const queries = useQueryClient();
+  const kinds = useKinds();
+  const add = (more: Chip[]) => {
+    const models = queries.getQueryData<Model[]>(["models", "all"]) ?? [];
+    const { entries } = formOf(board.graph, currentSubject(board), board.getUi(), models, kinds);
+    write(board, { chips: [...entries, ...more.filter(({ asset }) => !entries.some((one) => one.asset === asset))] });
+  };
+  const files = async (chosen: File[]) => {
+    for (const file of chosen) {
+      const asset = await upload(file).catch((error: unknown) => board.notify(messageOf(error)));
+      if (asset) add([{ asset: asset.handle, title: asset.name }]);
+    }
+  };
+  return Object.assign(add, { files });
+}
+
+interface PromptProps extends Props {
+  subject: Subject;
+  /** The node that is selected alone. */
+  node: Node | undefined;
+  isPanel?: boolean;
+}
+
+function Prompt(props: PromptProps) {
+  const { board, node, isPanel = false, subject, ui } = props;
+  const kinds = useKinds();
+  const recipe = node && isPlace(node) ? node.metadata.recipe : undefined;
+  const isWorking = node !== undefined && node.asset === undefined && statusAt(node) !== undefined && !isOver(statusAt(node) ?? "");
+  // What was only clicked says how far it is. Where something is written, it goes on.
+  const isAlone = isWorking && !isPanel && subject !== ui.prompt;
+  if (!kinds.image && !kinds.video) return <p className={styles.sentence}>{NO_SCOPE}</p>;
+  if (recipe && node) {
+    return (
+      <div className={styles.sentence}>
+        <p>
+          This place belongs to <bdi>“{recipe.name}”</bdi>.
+        </p>
+        <Button onClick={() => board.set({ panel: "recipes", prompt: undefined })}>Run it again…</Button>
+      </div>
+    );
+  }
+  return (
+    <>
+      {isWorking && <WorkRow board={board} node={node} />}
+      {!isAlone && <PromptForm {...props} kinds={kinds} />}
+    </>
+  );
+}
+
+/** How far the work at a place is, and its end. */
+function WorkRow({ board, node }: { board: Board; node: Node }) {
+  const [isCanceling, setIsCanceling] = useState(false);
+  const handle = workAt(node);
+  const { job } = node.metadata;
+  if (!job || handle === undefined) return null;
+  const run = { handle, kind: node.type === "video" ? "video" : "image", operation: job.operation, creditCost: 0 };
+  return (
+    <div className={styles.work}>
+      <span role="status">
+        <NodeStatus node={node} status={job.status} />
+      </span>
+      {board.canChange && isActive(job.status) && <Button onClick={() => setIsCanceling(true)}>Cancel</Button>}
+      {isCanceling && <CancelDialog run={run} hasTargets close={() => setIsCanceling(false)} canceled={() => {}} />}
+    </div>
+  );
+}
+
+function PromptForm({ board, canvas, graph, ui, subject, node, isPanel = false, kinds }: PromptProps & { kinds: { image: boolean; video: boolean } }) {
+  const { session } = useSession();
+  const queries = useQueryClient();
+  const ids = useId();
+  const models = useQuery({ queryKey: ["models", "all"], queryFn: ({ signal }) => api.allModels(signal), staleTime: 60_000 });
+  const balance = useQuery({ queryKey: ["balance"], queryFn: ({ signal }) => api.balance(signal) });
+  const [painting, setPainting] = useState<Painting>();
+  const [error, setError] = useState<unknown>();
+  const [isStarting, setIsStarting] = useState(false);
+  const isOnline = useIsOnline() && board.engine.getSnapshot().state !== "waiting";
+  const failure = useFailure(node ?? NO_NODE);
+  const form = useRef<HTMLFormElement>(null);
+  const add = useAdding({ board });
+
+  const shown = formOf(graph, subject, ui, models.data ?? [], kinds);
+  const { mode, modes, model, settings, price, draft, text, into } = shown;
+  const status = node && node.asset === undefined ? statusAt(node) : undefined;
+  const hasFailed = status !== undefined && status !== "succeeded" && isOver(status);
+  const isPoor = price > 0 && balance.data !== undefined && balance.data < price && (settings.cap ?? "").trim() === "";
+  const lasting = isPanel && (subject.isKept === true || draft !== undefined);
+
+  async function start(most?: number) {
+    if (isStarting || !model) return;
+    setIsStarting(true);
+    setError(undefined);
+    // What it is made from stays for the next ones.
+    write(board, { chips: shown.entries });
+    const cap = (settings.cap ?? "").trim();
+    const maxCredits = most ?? (cap === "" ? undefined : Number(cap));
+    const among = (name: string, value = "") => (shown.options(name).includes(value) ? value : "");
+    const references = referencesOf(shown);
+    try {
+      if (mode === "video") {
+        await makeVideo(board, canvas, {
+          model,
+          prompt: shown.prompt,
+          frames: references.flatMap(({ use, ...reference }) => (use ? [{ use, reference }] : [])),
+          source: text,
+          target: into[0],
+          beside: shown.beside,
+          seconds: Number(among("durationSeconds", settings.seconds)) || undefined,
+          ratio: among("aspectRatio", settings.ratio),
+          resolution: among("resolution", settings.resolution),
+          hasAudio: shown.hasAudio && settings.audio ? settings.audio === "true" : undefined,
+          maxCredits,
+        });
+      } else {
+        const painted = painting?.asset === shown.masked ? painting : undefined;
+        const mask = shown.masked === undefined ? undefined : painted ? await saveMask(canvas, painted) : shown.earlierMask;
+        await makeImages(board, canvas, {
+          mask: mask === undefined ? undefined : { handle: mask, feather: settings.feather ?? FEATHER },
+          operation: mode,
+          model,
+          prompt: shown.prompt,
+          references: references.map(({ use: _, ...reference }) => reference),
+          elements: [...new Set([...shown.earlier, ...shown.elements.map(({ versionHandle }) => versionHandle)])],
+          sources: text ? [text] : [],
+          size: among("size", settings.size),
+          quality: among("quality", settings.quality),
+          count: settings.count ?? 1,
+          into: into.map(({ id }) => id),
+          beside: shown.beside,
+          maxCredits,
+        });
+      }
+    } catch (error) {
+      setError(error);
+      if (error instanceof Problem && error.creditCost !== undefined) void queries.invalidateQueries({ queryKey: ["models"] });
+    }
+    setIsStarting(false);
+    void queries.invalidateQueries({ queryKey: ["balance"] });
+  }
+
+  function type(event: KeyboardEvent) {
+    const { key, nativeEvent } = event;
+    if (isPanel) return;
+    // The keys of the board are for the board.
+    if (!event.ctrlKey && !event.metaKey) event.stopPropagation();
+    if (key !== "Escape" || nativeEvent.isComposing || event.defaultPrevented) return;
+    event.preventDefault();
+    closePrompt(board);
+    board.surface?.focus(node?.id ?? subject.ids[0]);
+  }
+
+  return (
+    <form
+      ref={form}
+      className={styles.prompt}
+      data-panel-form={isPanel || undefined}
+      aria-label={node ? `Make for ${node.title || "the selection"}` : "Make"}
+      onKeyDown={type}
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (!isPoor && isOnline && !shown.problem) void start();
+      }}
+    >
+      {draft && isPanel && (
+        <Row>
+          <p>
+            {draft.into.length > 0 ? "Another attempt at" : "Again, like"} <bdi>“{draft.of}”</bdi>
+            {shown.isModelGone && `. Its model, ${draft.model}, is not offered now: choose another one`}.
+          </p>
+          <Button onClick={() => board.set({ prompt: undefined })}>Start afresh</Button>
+        </Row>
+      )}
+      {hasFailed && !isPanel && (
+        <Row isBad>
+          <p>{(failure && explained(failure)?.happened) ?? statusOf(status)}</p>
+          <Button type="submit">Try again</Button>
+        </Row>
+      )}
+      <Chips board={board} canvas={canvas} form={shown} add={add} isPanel={isPanel} selected={isPanel ? referencesTo(board.selected).map(({ asset, title, node }) => ({ asset, title, of: node?.id })) : []} />
+      <Field {...{ board, graph, ui, subject, form: shown, isPanel, add }} describedBy={`${ids}-price`} />
+      {isPanel && mode !== "video" && shown.masked !== undefined && (
+        <MaskField
+          key={shown.masked}
+          asset={shown.masked}
+          painting={painting?.asset === shown.masked ? painting : undefined}
+          setPainting={setPainting}
+          feather={settings.feather ?? FEATHER}
+          setFeather={(feather) => choose(board, { feather })}
+          hasEarlier={shown.earlierMask !== undefined}
+        />
+      )}
+      {lasting && !draft && (
+        <Row>
+          <p>This stays, whatever is selected.</p>
+          <Button onClick={() => followSelection(board)}>Use the selection</Button>
+        </Row>
+      )}
+      {isPanel && shown.earlier.length > 0 && <p className={styles.hint}>With {counted(shown.earlier.length, "Element")}, as before.</p>}
+      {isPanel && mode !== "video" && session.scopes.includes("element:read") && <ElementChooser chosen={shown.elements} set={(elements) => write(board, { elements })} />}
+      <div className={styles.line}>
+        {modes.length > 1 && (
+          <Select label="What to make" value={mode} set={(mode) => write(board, { mode: mode as Mode })}>
+            {MODES.filter(([name]) => modes.includes(name)).map(([name, label]) => (
+              <option key={name} value={name}>
+                {label}
+              </option>
+            ))}
+          </Select>
+        )}
+        <ModelChoice board={board} form={shown} query={models} />
+        {mode === "video" ? (
+          <>
+            <Choice label="Seconds" unit=" s" value={settings.seconds} options={shown.options("durationSeconds")} set={(seconds) => choose(board, { seconds })} />
+            <Choice label="Aspect ratio" value={settings.ratio} options={shown.options("aspectRatio")} set={(ratio) => choose(board, { ratio })} />
+            {isPanel && <Choice label="Resolution" value={settings.resolution} options={shown.options("resolution")} set={(resolution) => choose(board, { resolution })} />}
+            {isPanel && shown.hasAudio && (
+              <Select label="Sound" value={settings.audio ?? ""} set={(audio) => choose(board, { audio })}>
+                <option value="">Sound: auto</option>
+                <option value="true">with sound</option>
+                <option value="false">without sound</option>
+              </Select>
+            )}
+          </>
+        ) : (
+          <>
+            <Choice label="Size" value={settings.size} options={shown.options("size")} set={(size) => choose(board, { size })} />
+            {isPanel && <Choice label="Quality" value={settings.quality} options={shown.options("quality")} set={(quality) => choose(board, { quality })} />}
+            <fieldset className={styles.counts}>
+              <legend className="unseen">How many</legend>
+              {[1, 2, 3, 4].map((one) => (
+                <label key={one}>
+                  <input type="radio" name={`${ids}-count`} aria-label={String(one)} checked={settings.count === one} onChange={() => choose(board, { count: one })} />
+                  <span aria-hidden="true">×{one}</span>
+                </label>
+              ))}
+            </fieldset>
+          </>
+        )}
+        {!isPanel && (
+          <Button look="quiet" className={styles.more} aria-label="All settings" title="All settings" onClick={() => board.set({ panel: "make", prompt: { ...subject, opened: performance.now() } })}>
+            <Icon name="sliders" size={16} />
+          </Button>
+        )}
+      </div>
+      {isPanel && (
+        <label className={styles.cap}>
+          <span>Spend at most</span>
+          <input type="number" min={0} step={1} inputMode="numeric" placeholder={String(price)} value={settings.cap ?? ""} onChange={({ target }) => choose(board, { cap: target.value })} />
+          <span>credits</span>
+        </label>
+      )}
+      {isPanel && shown.prompt !== shown.typed.trim() && shown.typed.trim() !== "" && (
+        <p className={styles.hint} dir="auto">
+          Sent as: {shown.prompt}
+        </p>
+      )}
+      {shown.problem !== undefined && <p className={styles.problem}>{shown.problem}{shown.problem.endsWith(".") ? "" : "."}</p>}
+      {error !== undefined && (
+        <div className={styles.problem} role="alert">
+          <p>{error instanceof Problem && error.fields[0] ? `${error.fields[0].field} ${error.fields[0].message}` : messageOf(error)}</p>
+          {error instanceof Problem && error.creditCost !== undefined && !isPoor && (
+            <Button onClick={() => void start((error as Problem).creditCost)}>Make for {priceOf(error.creditCost)}</Button>
+          )}
+        </div>
+      )}
+      <Unanswered />
+      <QueueHint queues={[mode === "video" ? "video" : "generation"]} />
+      <div className={styles.end}>
+        <p id={`${ids}-price`} className={styles.hint}>
+          {isPoor ? (
+            <>
+              Needs {priceOf(price)}, you have {number(balance.data ?? 0)}. <Link href="/settings/credit">Credit</Link>
+            </>
+          ) : price > 0 && balance.data !== undefined ? (
+            `${counted(balance.data, "credit")} left`
+          ) : (
+            model?.connectionId && "Paid with your own key."
+          )}
+        </p>
+        <Button look="primary" type="submit" isBusy={isStarting} disabled={!model || isPoor || !isOnline || shown.problem !== undefined}>
+          {isStarting ? "Starting…" : !isOnline ? "Waits for the connection" : `Make${settings.count === 1 ? "" : ` ${settings.count}`}${model ? ` · ${priceOf(price)}` : ""}`}
+        </Button>
+      </div>
+      {isPanel && mode === "video" && (
+        <p className={styles.hint}>
+          {into[0] ? (
+            <>
+              Into <bdi>{into[0].title || "the selected video"}</bdi>.{into[0].asset !== undefined && " Its present video moves to its history."}
+            </>
+          ) : (
+            "Into a new node."
+          )}{" "}
+          The video stays on the canvas, and everybody who can see the canvas can play it.
+        </p>
+      )}
+    </form>
+  );
+}
+
+const NO_NODE = { type: "image", metadata: {} } as Node;
+
+const Row = ({ isBad = false, children }: { isBad?: boolean; children: ReactNode }) => (
+  <div className={styles.row} data-bad={isBad || undefined}>
+    {children}
+  </div>
+);
+
+/** One of the values that a model offers, or its default. */
+function Choice({ label, value = "", unit = "", options, set }: { label: string; value?: string | undefined; unit?: string; options: string[]; set: (value: string) => void }) {
+  if (options.length === 0) return null;
+  const sorted = options.every((option) => Number.isFinite(Number(option))) ? options.toSorted((a, b) => Number(a) - Number(b)) : options;
+  return (
+    <Select label={label} value={options.includes(value) ? value : ""} set={set}>
+      <option value="">{label}: auto</option>
+      {sorted.map((option) => (
+        <option key={option} value={option}>
+          {option}
+          {unit}
+        </option>
+      ))}
+    </Select>
+  );
+}
+
+function ModelChoice({ board, form, query }: { board: Board; form: Form; query: { data: Model[] | undefined; isError: boolean; refetch: () => unknown } }) {
+  const { model, models, mode } = form;
+  if (!query.data && query.isError) {
+    return (
+      <span className={styles.models} role="alert">
+        The models cannot be loaded. <Button onClick={() => void query.refetch()}>Try again</Button>
+      </span>
+    );
+  }
+  if (!query.data) return <span className={styles.models}>Loading the models…</span>;
+  if (!model) return <span className={styles.models}>No model can be used with this session.</span>;
+  function set(id: string) {
+    const next = models.find((one) => one.id === id);
+    choose(board, mode === "video" ? { videoModel: id } : { imageModel: id });
+    const able = next && mode !== "video" && !next.capabilities.some((one) => one === `image.${mode}`) ? MODES.find(([name]) => next.capabilities.some((one) => one === `image.${name}`)) : undefined;
+    if (able) write(board, { mode: able[0] });
+  }
+  return (
+    <Select label="Model" value={model.id} set={set}>
+      {models.map(({ id, name, connectionName, creditCost, estimatedSeconds, beta, standIn }) => (
+        <option key={id} value={id}>
+          {name} · {connectionName} · {priceOf(creditCost)}
+          {estimatedSeconds !== undefined && ` · ${estimatedSeconds} s`}
+          {beta && " · beta"}
+          {standIn && " · draft model"}
+        </option>
+      ))}
+    </Select>
+  );
+}
