@@ -1,7 +1,7 @@
 //! `crop`: cuts a rectangle out of an image (`docs/reference/actions.md#crop`).
 
 use domain::Violation;
-use domain::action::{ACTION_VERSIONS, ActionSlug, Parameter};
+use domain::action::{ActionSlug, ActionVersion, Parameter};
 use raster::crop::{self, CropPosition};
 use raster::header::Header;
 use raster::resize::PlanError;
@@ -47,7 +47,7 @@ pub(crate) fn action() -> DefinedAction {
         check: check_position,
     }
     .build::<Crop>()
-    .in_version(ACTION_VERSIONS[1])
+    .in_version(ActionVersion::Second)
 }
 
 fn check_position(params: &Map<String, Value>) -> Vec<Violation> {

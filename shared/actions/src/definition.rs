@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use domain::Violation;
 use domain::action::{
-    ACTION_VERSIONS, Action, ActionInput, ActionOutput, ActionSlug, Medium, Parameter, ParameterOption, ParameterType,
+    Action, ActionInput, ActionOutput, ActionSlug, ActionVersion, Medium, Parameter, ParameterOption, ParameterType,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -58,8 +58,8 @@ impl DefinedAction {
     }
 
     /// The same Action in a later version.
-    pub(super) fn in_version(mut self, version: &'static str) -> Self {
-        self.action.version = version.into();
+    pub(super) fn in_version(mut self, version: ActionVersion) -> Self {
+        self.action.version = version.as_str().into();
         self
     }
 
@@ -193,7 +193,7 @@ impl<const N: usize> Definition<N> {
         let action = Action {
             id: format!("action:{}", self.slug),
             slug: self.slug.as_str().into(),
-            version: ACTION_VERSIONS[0].into(),
+            version: ActionVersion::First.as_str().into(),
             title: self.title.into(),
             summary: self.summary.into(),
             estimated_seconds: self.cost.typical_seconds(self.inputs.len()),

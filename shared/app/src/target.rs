@@ -111,7 +111,7 @@ pub async fn release_all(conn: &mut PgConnection, canvas_key: i64, work: Uuid, s
 #[derive(Debug)]
 pub struct Made {
     pub asset: AssetHandle,
-    /// Width and height in pixels.
+    /// Width and height in pixels; 0 if they are not known.
     pub size: (f64, f64),
     pub provenance: Provenance,
     pub at: Timestamp,
@@ -120,7 +120,7 @@ pub struct Made {
 /// Makes a node show what a job made. The previous asset moves to the node's history, with the run that replaced it. A node that
 /// [takes on the ratio](takes_on_ratio) shows it whole within its present size.
 pub fn fill(node: &mut Node, job: JobId, Made { asset, size, mut provenance, at }: Made) {
-    if takes_on_ratio(node) {
+    if takes_on_ratio(node) && size.0 > 0.0 && size.1 > 0.0 {
         (node.width, node.height) = fitted_within(size, &node.title, (node.width, node.height));
     }
     node.replace_asset(asset, at, Some(job.into()));
@@ -214,6 +214,10 @@ mod tests {
             assert_eq!(filled(kind, (640.0, 640.0), Some((640.0, 641.0))), (640.0, 641.0));
             assert_eq!(filled(kind, (640.0, 640.0), Some((320.0, 320.0))), (320.0, 320.0));
         }
+        let mut unknown = [Node { kind: NodeType::Video, ..node() }];
+        bind(&mut unknown, work, true).expect("is free");
+        fill(&mut unknown[0], JobId::generate(), Made { size: (0.0, 0.0), ..made("a") });
+        assert_eq!((unknown[0].width, unknown[0].height), (320.0, 320.0), "of a video that cannot be measured");
         let mut text = [Node { kind: NodeType::Text, ..node() }];
         bind(&mut text, Work::Run(RunId::generate()), true).expect("is free");
         assert_eq!(text[0].job().map(|job| job.fit), Some(None), "a text has no ratio");

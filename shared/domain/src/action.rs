@@ -5,16 +5,12 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::Schema;
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::graph::{enumeration, named};
 use crate::known;
 use crate::page::{CatalogEntry, Page};
-
-/// Versions of Actions, oldest first. An Action gets the next one when it takes more parameters; stored requests and provenance keep
-/// the version that made the result.
-pub const ACTION_VERSIONS: [&str; 2] = ["1.0.0", "1.1.0"];
 
 // The list of Actions, in the order in which lists serve them.
 named! {
@@ -66,16 +62,16 @@ impl PartialSchema for ActionHandle {
 
 impl ToSchema for ActionHandle {}
 
-/// Version of an Action.
-pub struct ActionVersion;
-
-impl PartialSchema for ActionVersion {
-    fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new().schema_type(Type::String).enum_values(Some(ACTION_VERSIONS)).into()
+// An Action gets the next version when it takes more parameters. Stored requests and provenance keep the one that made a result.
+named! {
+    /// Version of an Action.
+    ActionVersion {
+        /// The first one.
+        First = "1.0.0",
+        /// Takes more parameters, of which none is required.
+        Second = "1.1.0",
     }
 }
-
-impl ToSchema for ActionVersion {}
 
 named! {
     /// Type of a parameter.

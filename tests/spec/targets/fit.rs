@@ -23,6 +23,15 @@ impl Setting {
         self.user.send("/videos/generate", &self.request(base, more).await).await
     }
 
+    /// The width and height of what a node shows, in pixels.
+    async fn pixels(&self, target: &str) -> (u32, u32) {
+        let now = self.now().await;
+        let asset = self.user.get(&format!("/assets/{}", text(node(&now, target), "/asset"))).await.ok();
+        let side =
+            |name: &str| asset["asset"][name].as_u64().and_then(|side| u32::try_from(side).ok()).expect("a side");
+        (side("width"), side("height"))
+    }
+
     /// The width and height of a node once the work has succeeded.
     async fn size_after(&self, started: &Value, target: &str) -> (f64, f64) {
         let done = self.user.finished(started).await;
@@ -110,9 +119,7 @@ async fn a_target_of_a_video_shows_it_whole_within_its_box() {
         let on = json!({"targetNodeId": target, "aspectRatio": ratio, "fit": true});
         let job = setting.video(on).await.expect(202).json();
         let size = setting.size_after(&job, &target).await;
-        let done = setting.user.get(text(&job, "/pollUrl")).await.ok();
-        let side = |name: &str| done["video"][name].as_u64().expect("a side") as u32;
-        is_largest(size, (600, 600), (side("width"), side("height")));
+        is_largest(size, (600, 600), setting.pixels(&target).await);
     }
     let target = setting.target("video", (600, 600)).await;
     let job = setting.video(json!({"targetNodeId": target})).await.expect(202).json();
@@ -130,9 +137,7 @@ async fn a_place_implies_that_its_targets_fit() {
     let job = setting.video(json!({"place": {"near": setting.photo}})).await.expect(202).json();
     let target = targets_of(&job).remove(0);
     let size = setting.size_after(&job, &target).await;
-    let done = setting.user.get(text(&job, "/pollUrl")).await.ok();
-    let side = |name: &str| done["video"][name].as_u64().expect("a side") as u32;
-    is_largest(size, (480, 270), (side("width"), side("height")));
+    is_largest(size, (480, 270), setting.pixels(&target).await);
     // A node that has the ratio of its result already stays as it is.
     let job = setting.resize(json!({"params": {"width": 100, "height": 33, "fit": "fill"}})).await.expect(202).json();
     let target = targets_of(&job).remove(0);
@@ -164,11 +169,11 @@ async fn a_target_that_was_resized_since_the_start_keeps_its_size() {
     // One becomes as large as a new image node, one moves.
     let sizes = [(500.0, 401.0), (320.0, 320.0), (500.0, 400.0), (700.0, 300.0), (50.0, 60.0)];
     for (target, (width, height)) in targets.iter().zip(sizes) {
-        let mut patch = json!({"position": {"x": 9000, "y": 9000}});
-        if (width, height) != (500.0, 400.0) {
-            patch = json!({"width": width, "height": height});
-        }
-        setting.apply(json!([{"type": "node.update", "nodeId": target, "patch": patch}])).await;
+        let operation = match (width, height) {
+            (500.0, 400.0) => json!({"type": "node.move", "nodeId": target, "position": {"x": 9000, "y": 9000}}),
+            _ => json!({"type": "node.update", "nodeId": target, "patch": {"width": width, "height": height}}),
+        };
+        setting.apply(json!([operation])).await;
     }
     for part in [Part::IMAGE_WORKER, Part::VIDEO_WORKER] {
         stack.resume(part);
