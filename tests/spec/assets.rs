@@ -361,7 +361,7 @@ async fn a_read_says_when_an_asset_was_stored_and_what_a_node_that_the_caller_ca
         }
         read["asset"].get("title").cloned()
     };
-    let rename = json!([{"type": "node.update", "nodeId": asset["node"], "title": "Hero still"}]);
+    let rename = json!([{"type": "node.update", "nodeId": asset["node"], "patch": {"title": "Hero still"}}]);
     user.apply(id, rename).await;
     for who in [&user, &member] {
         assert_eq!(titles(who).await, Some(json!("Hero still")));
@@ -388,7 +388,7 @@ async fn a_list_is_filtered_by_words_model_time_and_tag() {
     let (made, node) = (text(&record, "/images/0/assetId"), text(&record, "/images/0/nodeId"));
     let uploaded = user.upload_into(&canvas, "image/png", images::png(6, 6)).await;
     let other = text(&uploaded, "/handle");
-    let tag = |node: &Value, tags: Value| json!({"type": "node.update", "nodeId": node, "metadata": {"tags": tags}});
+    let tag = |node: &Value, tags: Value| json!({"type": "node.update", "nodeId": node, "patch": {"metadata": {"tags": tags}}});
     let (favorite, rated) = (json!(["favorite"]), json!(["rating:3", "favorite"]));
     user.apply(&canvas, json!([tag(&json!(node), favorite), tag(&uploaded["node"], rated)])).await;
     let stored = text(&user.get(&format!("/assets/{made}")).await.ok(), "/asset/createdAt").to_owned();

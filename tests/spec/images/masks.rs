@@ -169,6 +169,7 @@ async fn a_repetition_answers_from_the_record_when_the_mask_is_gone() {
     stack.admin(&["admin", "asset", "purge", "--asset", &mask, "--yes"]).await.expect_success();
     let replay = setting.user.send("/images/edit", &request).await.expect(202).json();
     assert_eq!((&replay["id"], &replay["replayed"]), (&job["id"], &json!(true)));
+    setting.user.delete(text(&job, "/pollUrl")).await.expect(200);
     setting.unprocessable("edit", json!({"source": masked.source, "mask": mask}), &["mask"]).await;
 }
 
