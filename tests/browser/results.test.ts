@@ -86,6 +86,36 @@ scene("results of Actions have their shape, cover nothing, and are seen", async 
   await isAccessible();
 });
 
+scene("a result of another ratio corrects its node", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { uid, token } = await stranger();
+  await admin("credits", "grant", "--account", uid, "--amount", "10");
+  const { canvas, url } = await makeBoard("Corrected", [{ title: "Wide place", type: "image", position: { x: 0, y: 0 }, width: 600, height: 228 }], token);
+  expect(`409 POST ${path(canvas, "/operations")}`);
+  await openBoard(page, url, token);
+  await node(page, "Wide place").click();
+  const prompt = page.getByRole("form", { name: /^Make/ });
+  const models = prompt.getByLabel("Model", { exact: true });
+  await models.selectOption((await models.locator("option", { hasText: "Sketch" }).first().getAttribute("value")) ?? "");
+  await prompt.getByLabel("Prompt", { exact: true }).fill("A quiet harbor");
+  await prompt.getByRole("button", { name: "Make · 1 credit" }).click();
+  const [place] = (await until(canvas, "the image is there", ({ nodes }) => nodes[0]?.asset !== undefined, token)).nodes;
+  assert(place && place.width < 600, "within its box");
+  const shown = page.locator(".react-flow__node img");
+  const [across, down] = await shown.evaluate((image: HTMLImageElement) => image.decode().then(() => [image.naturalWidth, image.naturalHeight] as const));
+  assert(Math.abs((place.width * down) / across - (place.height - 28)) <= 1, `${across} × ${down} in ${place.width} × ${place.height}`);
+  await becomes(async () => {
+    const { width, height } = await box(shown);
+    return Math.abs(width * down - height * across) <= 2 * across;
+  }, true, "no bars beside it");
+  await isAccessible();
+  await page.getByRole("button", { name: "Inspect", exact: true }).click();
+  const sent = page.waitForRequest((request) => request.url().endsWith("/actions/change-aspect-ratio/runs"));
+  await changeRatio(page, "3:1");
+  assert.equal((await sent).postDataJSON().fit, true);
+  await until(canvas, "the result is there", ({ nodes }) => nodes.filter(({ asset }) => asset !== undefined).length === 2, token);
+}, 120);
+
 scene("four variants are a row, are said once, and are selected together", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
   const { uid, token } = await stranger();
@@ -98,7 +128,7 @@ scene("four variants are a row, are said once, and are selected together", async
   const models = make.getByLabel("Model", { exact: true });
   await models.selectOption((await models.locator("option", { hasText: "Sketch" }).first().getAttribute("value")) ?? "");
   await make.getByLabel("Prompt", { exact: true }).fill("Steam over a cup");
-  await make.getByText("4", { exact: true }).click();
+  await make.getByRole("radio", { name: "4", exact: true }).check();
   await make.getByRole("button", { name: "Make 4 · 4 credits" }).click();
   await page.getByText("4 images are ready: “Steam over a cup”.").waitFor({ state: "attached" });
   const graph = await until(canvas, "four images", ({ nodes }) => nodes.filter(({ asset }) => asset !== undefined).length === 4, token);

@@ -41,6 +41,9 @@ function targetsFor(board: Board, count: number, sources: Node[], title: string,
   return places.map((position) => newNode(board.graph, kind, board.newId(), position, { position, ...size, title }));
 }
 
+/** A result of another ratio than was expected gives its node that ratio. */
+export const FIT = { fit: true };
+
 /** What every start has in common. */
 export interface Start {
   baseRevision: string;
@@ -119,6 +122,7 @@ export async function runAction(board: Board, canvas: string, action: Action, so
         ...common,
         canvasId: canvas,
         targetNodeId,
+        ...FIT,
         inputs: sources.map(({ id }) => `node:${board.engine.real(id)}`),
         params: params as Record<string, never>,
       }),
@@ -172,6 +176,7 @@ export async function makeImages(board: Board, canvas: string, making: Making): 
       ...common,
       canvasId: canvas,
       targetNodeIds,
+      ...FIT,
       model: model.handle,
       maxCredits: making.maxCredits ?? model.creditCost * count,
       ...(prompt.trim() !== "" && { prompt }),
@@ -250,6 +255,7 @@ export async function makeVideo(board: Board, canvas: string, request: VideoRequ
       ...common,
       canvasId: canvas,
       targetNodeId,
+      ...FIT,
       model: model.handle,
       prompt,
       maxCredits: request.maxCredits ?? model.creditCost,
