@@ -41,6 +41,7 @@ export const faultsOf = (page: Page): Promise<string[]> =>
     const targetOf = (control: Element): Element => (control.matches("[type=checkbox], [type=radio]") ? (control.closest("label") ?? control) : control);
     const clips = ({ overflowX }: CSSStyleDeclaration) => overflowX !== "visible";
     const scrolls = (element: Element) => element.scrollHeight > element.clientHeight + TOLERANCE && /auto|scroll/.test(getComputedStyle(element).overflowY);
+    const scrollsSideways = (element: Element) => element.matches(SIDEWAYS) && element.scrollWidth > element.clientWidth + TOLERANCE && /auto|scroll/.test(getComputedStyle(element).overflowX);
     function ancestors(element: Element, end: Element): Element[] {
       const found: Element[] = [];
       for (let at: Element | null = element; at && at !== end; at = at.parentElement) found.push(at);
@@ -57,7 +58,7 @@ export const faultsOf = (page: Page): Promise<string[]> =>
         // What is positioned in an ancestor is not cut off by those between.
         if (clips(style) && (position !== "absolute" || style.position !== "static")) {
           frames.push(at);
-          if (scrolls(at)) break;
+          if (scrolls(at) || scrollsSideways(at)) break;
         }
         if (position !== "absolute" || style.position !== "static") position = style.position;
       }
@@ -103,7 +104,7 @@ export const faultsOf = (page: Page): Promise<string[]> =>
       const overlay = other.closest(OVERLAYS);
       if (overlay && !overlay.contains(target)) continue;
       // What scrolls goes under what stays.
-      const moves = frames.some((frame) => scrolls(frame) && (!frame.contains(other) || stays(other, frame))) || (isScrolledPage && stays(other, document.body));
+      const moves = frames.some((frame) => (scrolls(frame) || scrollsSideways(frame)) && (!frame.contains(other) || stays(other, frame))) || (isScrolledPage && stays(other, document.body));
       if (!moves) report("covered", target, `is covered by ${name(other)}`);
     }
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 
 import type { Locator } from "playwright-core";
 
-import { box, node, openBoard, path, ROOT, text, until } from "./board.ts";
+import { box, node, openBoard, path, ROOT, saved, text, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
 import { apply, type Graph, makeBoard, makeCanvas, png, read, runAction, send } from "./service.ts";
 
@@ -75,12 +75,19 @@ scene("of more images than an Action takes, a person chooses", async ({ page, ex
   await run.click();
   await becomes(() => panel.locator("form select").first().evaluate((select) => select.matches(":invalid:focus")), true, "nothing runs on one of them in silence");
   await panel.locator("form select").first().selectOption({ label: "Two" });
+  const isSelected = Promise.withResolvers<void>();
+  await page.route("**/actions/resize/runs", (route) => isSelected.promise.then(() => route.continue()), { times: 1 });
+  const answered = page.waitForResponse("**/actions/resize/runs");
   await run.click();
   const after = await until(canvas, "the result", (graph) => graph.nodes.length === 4);
   const result = after.nodes.find(({ title }) => !["One", "Two", "Three"].includes(title));
   assert.deepEqual(after.connections.map(({ fromNodeId, toNodeId }) => [titleOf(after, fromNodeId), toNodeId]), [["Two", result?.id]]);
 
   await page.keyboard.press("Control+a");
+  isSelected.resolve();
+  await answered;
+  await saved(page);
+  await becomes(() => page.locator(".react-flow__node.selected").count(), 4, "what is selected before the answer stays selected");
   await panel.getByLabel("Make a new image").selectOption({ label: "Side by side" });
   await run.click();
   await becomes(() => panel.locator("form select").first().evaluate((select) => select.matches(":invalid:focus")), true, "of two inputs, too");

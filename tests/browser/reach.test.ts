@@ -136,7 +136,7 @@ scene("the keyboard stays on its node out of view, and on the board when there i
   await node(page, "row 39").waitFor();
   await becomes(async () => (await focused(page))?.startsWith("Text Here"), true, "its node is out of view");
   await page.keyboard.press("ArrowDown");
-  await until(canvas, "it is moved", (graph) => titled(graph, "Here")?.position.y === 8);
+  await until(canvas, "it is moved", (graph) => titled(graph, "Here")?.position.y === 1);
   await page.keyboard.press("0");
   await becomes(() => page.locator(".react-flow__node").count(), 0);
   await becomes(() => focused(page), "Board", "from far away");

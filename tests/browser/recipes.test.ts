@@ -178,7 +178,9 @@ scene("a Recipe is run on the board with the selected text, beside it, and its i
   await panel.getByText("Write a text here.").waitFor();
   await panel.getByLabel("Take a text of the canvas for Subject").selectOption({ label: "Brief" });
   await isAccessible();
+  const sent = page.waitForRequest((request) => request.method() === "POST" && /\/recipes\/[^/]+\/runs$/.test(request.url()) && request.postDataJSON().validateOnly !== true);
   await panel.getByRole("button", { name: "Run · free" }).click();
+  assert.equal((await sent).postDataJSON().fit, true, "nodes get the ratios of their results");
   await panel.getByText("Done", { exact: true }).waitFor();
   const { nodes, connections } = await until(canvas, "the instance is there", (graph) => graph.nodes.length === 6, token);
   const brief = nodes.find(({ title }) => title === "Brief");

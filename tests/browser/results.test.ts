@@ -86,6 +86,36 @@ scene("results of Actions have their shape, cover nothing, and are seen", async 
   await isAccessible();
 });
 
+scene("a result of another ratio corrects its node", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { uid, token } = await stranger();
+  await admin("credits", "grant", "--account", uid, "--amount", "10");
+  const { canvas, url } = await makeBoard("Corrected", [{ title: "Wide place", type: "image", position: { x: 0, y: 0 }, width: 600, height: 228 }], token);
+  expect(`409 POST ${path(canvas, "/operations")}`);
+  await openBoard(page, url, token);
+  await node(page, "Wide place").click();
+  const prompt = page.getByRole("form", { name: /^Make/ });
+  const models = prompt.getByLabel("Model", { exact: true });
+  await models.selectOption((await models.locator("option", { hasText: "Sketch" }).first().getAttribute("value")) ?? "");
+  await prompt.getByLabel("Prompt", { exact: true }).fill("A quiet harbor");
+  await prompt.getByRole("button", { name: "Make · 1 credit" }).click();
+  const [place] = (await until(canvas, "the image is there", ({ nodes }) => nodes[0]?.asset !== undefined, token)).nodes;
+  assert(place && place.width < 600, "within its box");
+  const shown = page.locator(".react-flow__node img");
+  const [across, down] = await shown.evaluate((image: HTMLImageElement) => image.decode().then(() => [image.naturalWidth, image.naturalHeight] as const));
+  assert(Math.abs((place.width * down) / across - (place.height - 28)) <= 1, `${across} × ${down} in ${place.width} × ${place.height}`);
+  await becomes(async () => {
+    const { width, height } = await box(shown);
+    return Math.abs(width * down - height * across) <= 2 * across;
+  }, true, "no bars beside it");
+  await isAccessible();
+  await page.getByRole("button", { name: "Inspect", exact: true }).click();
+  const sent = page.waitForRequest((request) => request.url().endsWith("/actions/change-aspect-ratio/runs"));
+  await changeRatio(page, "3:1");
+  assert.equal((await sent).postDataJSON().fit, true);
+  await until(canvas, "the result is there", ({ nodes }) => nodes.filter(({ asset }) => asset !== undefined).length === 2, token);
+}, 120);
+
 scene("four variants are a row, are said once, and are selected together", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
   const { uid, token } = await stranger();
@@ -95,11 +125,11 @@ scene("four variants are a row, are said once, and are selected together", async
   await page.keyboard.press("1");
   await page.getByRole("button", { name: "Make", exact: true }).click();
   const make = panel(page, "Make");
-  const models = make.getByRole("combobox").first();
+  const models = make.getByLabel("Model", { exact: true });
   await models.selectOption((await models.locator("option", { hasText: "Sketch" }).first().getAttribute("value")) ?? "");
-  await make.getByLabel("Prompt").fill("Steam over a cup");
-  await make.getByText("4", { exact: true }).click();
-  await make.getByRole("button", { name: "Make · 4 credits" }).click();
+  await make.getByLabel("Prompt", { exact: true }).fill("Steam over a cup");
+  await make.getByRole("radio", { name: "4", exact: true }).check();
+  await make.getByRole("button", { name: "Make 4 · 4 credits" }).click();
   await page.getByText("4 images are ready: “Steam over a cup”.").waitFor({ state: "attached" });
   const graph = await until(canvas, "four images", ({ nodes }) => nodes.filter(({ asset }) => asset !== undefined).length === 4, token);
   const images = graph.nodes.filter(({ asset }) => asset !== undefined);
@@ -190,10 +220,11 @@ scene("what is added, pasted, duplicated and dropped covers nothing", async ({ p
   const files = Array.from({ length: 12 }, (_, index) => ({ name: `p${index}.png`, mimeType: "image/png", buffer: Buffer.from(png(60 + 10 * (index % 3), 40 + 10 * (index % 2))) }));
   await page.getByLabel("Images to upload").setInputFiles(files);
   await becomes(() => page.getByRole("progressbar").count(), 0);
-  const after = await until(canvas, "twelve more, each in its place", (graph) => graph.nodes.length === 23 && near(graph).length === 0);
-  const tops = Map.groupBy(after.nodes.filter(({ title }) => /^p\d+\.png$/.test(title)), ({ position }) => position.y);
-  assert.deepEqual([...tops.values()].map((row) => row.length), [4, 4, 4], "in rows with level tops");
-  for (const row of tops.values()) {
+  const rowsOf = ({ nodes }: Graph) => [...Map.groupBy(nodes.filter(({ title }) => /^p\d+\.png$/.test(title)), ({ position }) => position.y).values()];
+  // The service puts them on nothing, too, until they are moved to their places.
+  const after = await until(canvas, "twelve more, in rows with level tops", (graph) => rowsOf(graph).map((row) => row.length).join(" ") === "4 4 4");
+  assert.deepEqual(near(after), []);
+  for (const row of rowsOf(after)) {
     const sorted = row.toSorted((a, b) => a.position.x - b.position.x);
     for (const [index, next] of sorted.slice(1).entries()) assert.equal(next.position.x - (sorted[index]?.position.x ?? 0) - (sorted[index]?.width ?? 0), 24, "equally far from each other");
   }
@@ -207,7 +238,7 @@ scene("titles, handles and small texts have one size at every scale", async ({ p
   await send("POST", `/assets?canvasId=${canvas.handle}`, png(400, 200));
   const image = (await read(canvas)).nodes.find(({ asset }) => asset !== undefined);
   assert(image);
-  await apply(canvas, [{ type: "node.update", nodeId: image.id, patch: { title: "Photo", position: { x: 0, y: 0 } } }]);
+  await apply(canvas, [{ type: "node.update", nodeId: image.id, patch: { title: "Photo" } }, { type: "node.move", nodeId: image.id, position: { x: 0, y: 0 } }]);
   await openBoard(page, url);
   await page.locator(".react-flow__node img").waitFor();
   const sizes = () =>

@@ -363,8 +363,30 @@ scene("what waits in a tab is not sent for who signs in in another one", async (
   assert.equal((await read(canvas, ana.token)).revision, before.revision);
 });
 
+/** Leaves the events about roles out of the page's stream, so that it learns of its role from an answer. The stream of a worker cannot be changed. */
+const withoutRoles = (page: Page) =>
+  page.addInitScript(() => {
+    Reflect.deleteProperty(globalThis, "SharedWorker");
+    const open = globalThis.fetch;
+    globalThis.fetch = async (input, init) => {
+      const response = await open(input, init);
+      if (!response.body || !new URL(response.url).pathname.endsWith("/events")) return response;
+      let rest = "";
+      const kept = new TransformStream<string, string>({
+        transform: (text, out) => {
+          const blocks = (rest + text).split("\n\n");
+          rest = blocks.pop() ?? "";
+          for (const block of blocks) if (!block.startsWith("event: role")) out.enqueue(`${block}\n\n`);
+        },
+      });
+      const body = response.body.pipeThrough(new TextDecoderStream()).pipeThrough(kept).pipeThrough(new TextEncoderStream());
+      return new Response(body, response);
+    };
+  });
+
 scene("a role that is withdrawn during work ends it, and says so", async ({ page, expect }) => {
   expect(NOBODY);
+  await withoutRoles(page);
   const { canvas, url } = await makeBoard("Withdrawn", [text("Shared", 0, 0)]);
   const friend = await stranger();
   await admin("share", "--canvas", canvas.handle, "--with", friend.email, "--role", "editor");
@@ -377,6 +399,30 @@ scene("a role that is withdrawn during work ends it, and says so", async ({ page
   await admin("share", "--canvas", canvas.handle, "--with", friend.email, "--role", "editor");
   await page.getByRole("button", { name: "Try again" }).click();
   await until(canvas, "the change is saved", ({ nodes }) => nodes.length === 2);
+});
+
+scene("a change that waits when an event withdraws the role is kept, and saved when the role is back", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Withdrawn by an event", [text("Shared", 0, 0)]);
+  const friend = await stranger();
+  await admin("share", "--canvas", canvas.handle, "--with", friend.email, "--role", "editor");
+  await openBoard(page, url, friend.token);
+  await page.route("**/operations", (route) => route.abort());
+  await node(page, "Shared").click();
+  await page.keyboard.press("Control+d");
+  await page.getByRole("status").getByText("1 change waits").waitFor();
+  // It is not made before the role is withdrawn.
+  await page.keyboard.press("ArrowDown");
+  await admin("share", "--canvas", canvas.handle, "--with", friend.email, "--role", "viewer");
+  await page.getByRole("alert").getByText("You can no longer change this canvas. 2 changes of yours were not saved.").waitFor();
+  await becomes(() => page.getByRole("toolbar", { name: "Tools" }).getByRole("button").count(), 2, "tools that change nothing");
+  assert.equal(await page.getByText("You can only read this canvas now.").count(), 0, "it is said once");
+  await isAccessible();
+  await page.unroute("**/operations");
+  await admin("share", "--canvas", canvas.handle, "--with", friend.email, "--role", "editor");
+  await page.getByText("You can change this canvas now.").waitFor();
+  await until(canvas, "both changes are saved", ({ nodes }) => nodes.length === 2);
+  await saved(page);
 });
 
 const WRITING: { what: string; write: (page: Page) => Promise<void>; expected: readonly [string, string] }[] = [
@@ -394,6 +440,7 @@ const WRITING: { what: string; write: (page: Page) => Promise<void>; expected: r
 for (const { what, write, expected } of WRITING) {
   scene(`${what} that is being written when the role is withdrawn is kept, and the board goes on as that of a viewer`, async ({ page, expect, isAccessible }) => {
     expect(NOBODY);
+    await withoutRoles(page);
     const { canvas, ids, url } = await makeBoard("Withdrawn early", [text("Draft", 0, 0), text("Other", 400, 0)]);
     const friend = await stranger();
     await admin("share", "--canvas", canvas.handle, "--with", friend.email, "--role", "editor");

@@ -23,7 +23,7 @@ scene("what is being typed, and where arrow keys have moved a node, survives a r
   await node(page, "One").click();
   await page.keyboard.press("ArrowRight");
   await reload();
-  await until(canvas, "the move", (graph) => titled(graph, "One")?.position.x === 8);
+  await until(canvas, "the move", (graph) => titled(graph, "One")?.position.x === 1);
   await page.getByRole("button", { name: "Untitled" }).click();
   await page.getByLabel("Title of the canvas").fill("Spring");
   await reload();

@@ -7,6 +7,7 @@ import { barName, freePart, type Item, itemsOf, placeBar, runItem } from "./bar.
 import styles from "./bar.module.css";
 import type { Board, Ui } from "./board.ts";
 import type { Camera } from "./camera.ts";
+import { lineAt } from "./shapes.ts";
 import { boundsOf } from "./spatial.ts";
 
 const TOUCH = "(width < 760px), (pointer: coarse)";
@@ -17,12 +18,18 @@ const listenToTouch = (listener: () => void) => {
 };
 const useIsTouch = () => useSyncExternalStore(listenToTouch, () => matchMedia(TOUCH).matches);
 
-/** The box of what is selected, in the plane: of a connection, the middle of its ends. */
+/** How far the dots at the ends of a connection, and its label, reach beyond its line, in pixels. */
+const BESIDE_LINE = 10;
+
+/** The box of what is selected, in the plane: of a connection, that of its line. */
 function boxOfSelection({ graph, selected, getUi }: Board): Box | undefined {
   if (selected.length > 0) return boundsOf(selected);
-  const connection = graph.connections.get(getUi().link ?? "");
-  const ends = connection && boundsOf([connection.fromNodeId, connection.toNodeId].flatMap((id) => graph.nodes.get(id) ?? []));
-  return ends && { x: ends.x + ends.width / 2, y: ends.y + ends.height / 2, width: 0, height: 0 };
+  const { fromNodeId = "", toNodeId = "" } = graph.connections.get(getUi().link ?? "") ?? {};
+  const [from, to] = [graph.nodes.get(fromNodeId), graph.nodes.get(toNodeId)];
+  if (!from || !to) return undefined;
+  const [start, end] = [from.position.x + from.width, to.position.x];
+  const [top, bottom] = [from, to].map((node) => node.position.y + lineAt(node)).toSorted((a, b) => a - b) as [number, number];
+  return { x: Math.min(start, end), y: top, width: Math.abs(end - start), height: bottom - top };
 }
 
 interface Props {
@@ -37,7 +44,7 @@ export function SelectionBar({ board, camera, ui, isHidden }: Props) {
   const items = isHidden || ui.drag || ui.resize || ui.editing ? [] : itemsOf(board);
   const box = boxOfSelection(board);
   if (items.length === 0 || !box) return null;
-  return <Bar key={items.map(({ id }) => id).join(" ")} board={board} camera={camera} items={items} box={box} open={ui.menu?.kind === "selection" ? ui.menu.of : undefined} />;
+  return <Bar key={items.map(({ id }) => id).join(" ")} board={board} camera={camera} items={items} box={box} beside={ui.link === undefined ? 0 : BESIDE_LINE} open={ui.menu?.kind === "selection" ? ui.menu.of : undefined} />;
 }
 
 const titleOf = ({ label, keys, refused }: Item) => refused ?? (keys[0] === undefined ? label : `${label} (${keyNames(keys[0]).join(" ")})`);
@@ -45,7 +52,7 @@ const titleOf = ({ label, keys, refused }: Item) => refused ?? (keys[0] === unde
 /** How wide the bar may be. */
 const roomOf = ({ screen }: Camera) => freePart(screen).width - 16;
 
-function Bar({ board, camera, items, box, open }: { board: Board; camera: Camera; items: Item[]; box: Box; open: string | undefined }) {
+function Bar({ board, camera, items, box, beside, open }: { board: Board; camera: Camera; items: Item[]; box: Box; beside: number; open: string | undefined }) {
   const isTouch = useIsTouch();
   const element = useRef<HTMLDivElement>(null);
   const primary = items.filter(({ isPrimary }) => isPrimary).length;
@@ -69,8 +76,8 @@ function Bar({ board, camera, items, box, open }: { board: Board; camera: Camera
     }
     const size = { width: bar.offsetWidth, height: bar.offsetHeight };
     const place = () => {
-      const { left, top, ...shown } = camera.toBoard(box);
-      const at = placeBar({ x: left, y: top, ...shown }, size, freePart(camera.screen));
+      const { left, top, width, height } = camera.toBoard(box);
+      const at = placeBar({ x: left, y: top - beside, width, height: height + 2 * beside }, size, freePart(camera.screen));
       bar.style.transform = `translate(${Math.round(at.x)}px, ${Math.round(at.y)}px)`;
     };
     place();

@@ -89,10 +89,12 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
   useTitle(title ?? "");
   useCurrentBalance(graph);
   useEndings(board, graph, session.scopes.includes("job:manage"));
-  useRights(board, canChange, state);
+  useRights(board, canChange);
   useWorkOf(graph);
   useEffect(() => engine.subscribe(() => board.prune()), [engine, board]);
   useBeforeEnd(() => board.endGesture());
+  // What was begun before the role was withdrawn is kept, before the engine takes nothing more.
+  useLayoutEffect(() => () => board.endGesture(), [board]);
 
   useEffect(() => {
     if (live.revision !== undefined) engine.follow(live.revision);
@@ -342,13 +344,16 @@ function useCurrentBalance(graph: Graph | undefined): void {
   }, [queries, active]);
 }
 
-/** Says that the person may change the canvas no more, or may now. A change that was refused has its own banner. */
-function useRights(board: Board, canChange: boolean, state: State): void {
+/** Says that the person may change the canvas no more, or may now. If changes were not saved, or were refused, the banner says so instead. */
+function useRights(board: Board, canChange: boolean): void {
   const before = useRef(canChange);
   useEffect(() => {
-    if (before.current !== canChange && state !== "read-only") board.notify(canChange ? "You can change this canvas now." : "You can only read this canvas now.");
+    if (before.current === canChange) return;
     before.current = canChange;
-  }, [board, canChange, state]);
+    const { state, waiting, conflicts } = board.engine.getSnapshot();
+    if (canChange) board.notify("You can change this canvas now.");
+    else if (state !== "read-only" && waiting + conflicts.length === 0) board.notify("You can only read this canvas now.");
+  }, [board, canChange]);
 }
 
 /** Says which work on the canvas has ended. `mayKnow`: whether this session may read why it failed. */

@@ -8,7 +8,7 @@ import type { BoardEdge } from "./edges.tsx";
 import { described, stateId, useOf } from "./gestures.ts";
 import { linksAt } from "./links.ts";
 import { type BoardNode, typeOf } from "./nodes.tsx";
-import { captionOf } from "./shapes.ts";
+import { lineAt } from "./shapes.ts";
 import { boundsOf, boxOf } from "./spatial.ts";
 import { variantOf } from "./variants.ts";
 
@@ -98,7 +98,7 @@ export class Elements {
     if (known && known.key.every((part, at) => part === key[at])) return known;
     const { x, y, width, height } = resized ?? boxOf(node);
     const isFrame = isSection(node);
-    const middle = (node.type === "image" || node.type === "video" ? height - captionOf({ width, height, title: node.title }) : height) / 2;
+    const middle = lineAt({ ...node, width, height });
     const z = Math.min(Math.max(node.metadata.zIndex ?? 0, -900), 1e6);
     return {
       key,

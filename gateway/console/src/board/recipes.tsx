@@ -16,7 +16,7 @@ import type { Board } from "./board.ts";
 import { newNode } from "./gestures.ts";
 import { Search } from "../ui/search.tsx";
 import panel from "./recipes.module.css";
-import { type Start, startInto, startOn } from "./runs.ts";
+import { FIT, type Start, startInto, startOn } from "./runs.ts";
 import { around, boxOf } from "./spatial.ts";
 import { WorkflowForm } from "./workflow.tsx";
 
@@ -222,7 +222,7 @@ function RecipeSheet({ board, canvas, nodes, revision, chosen, open, recipe }: S
   async function run(body: Filled) {
     // A node that was new when it was chosen has another id by now.
     const inputs = Object.fromEntries(Object.entries(body.inputs ?? {}).map(([key, value]) => [key, value.startsWith("node:") ? `node:${engine.real(value.slice(5))}` : value]));
-    const start = (common: Start) => recipes.run(recipe.id, { ...body, ...common, inputs, canvasId: canvas });
+    const start = (common: Start) => recipes.run(recipe.id, { ...body, ...common, ...FIT, inputs, canvasId: canvas });
     const { handle, targets } = instance === undefined ? await putAt(board, recipe.name, place, start) : await startOn(board, start);
     await engine.refresh();
     // The service has placed them: nobody can say where before.

@@ -41,6 +41,9 @@ function targetsFor(board: Board, count: number, sources: Node[], title: string,
   return places.map((position) => newNode(board.graph, kind, board.newId(), position, { position, ...size, title }));
 }
 
+/** A result of another ratio than was expected gives its node that ratio. */
+export const FIT = { fit: true };
+
 /** What every start has in common. */
 export interface Start {
   baseRevision: string;
@@ -61,9 +64,13 @@ export async function startOn<T>({ engine, newId }: Board, start: (common: Start
   }
 }
 
+/** The selections that starts have made, not a person. */
+const selectedByStarts = new WeakSet<ReadonlySet<string>>();
+
 /**
  * Makes the targets of a start and starts on the newest revision. If the start is refused, or was never sent, nothing is left of it.
- * `kept`: nodes that are there already and are filled first. `show`: selects what receives the results.
+ * `kept`: nodes that are there already and are filled first. `show`: selects what receives the results, unless a person has
+ * selected something else since.
  */
 export async function startInto<T>(board: Board, label: string, targets: Node[], links: Change[], start: (common: Start, targets: string[]) => Promise<T>, kept: Node[] = [], show = (ids: string[]) => board.select(ids)): Promise<T> {
   const { engine } = board;
@@ -72,6 +79,7 @@ export async function startInto<T>(board: Board, label: string, targets: Node[],
   const release = keep(engine);
   const step = engine.perform(label, [...targets.map((node): Change => ({ do: "create", node })), ...links]);
   board.bring(ids, sourcesOf(links));
+  const { selection } = board.getUi();
   let isUnknown = false;
   try {
     const started = await startOn(board, async (common) => {
@@ -83,7 +91,12 @@ export async function startInto<T>(board: Board, label: string, targets: Node[],
       }
     });
     await engine.refresh();
-    show(ids);
+    // What a person has selected meanwhile stays selected.
+    const now = board.getUi().selection;
+    if (now === selection || selectedByStarts.has(now)) {
+      show(ids);
+      selectedByStarts.add(board.getUi().selection);
+    }
     return started;
   } catch (error) {
     // Without an answer it may have been accepted. Then its results come into the nodes.
@@ -119,6 +132,7 @@ export async function runAction(board: Board, canvas: string, action: Action, so
         ...common,
         canvasId: canvas,
         targetNodeId,
+        ...FIT,
         inputs: sources.map(({ id }) => `node:${board.engine.real(id)}`),
         params: params as Record<string, never>,
       }),
@@ -172,6 +186,7 @@ export async function makeImages(board: Board, canvas: string, making: Making): 
       ...common,
       canvasId: canvas,
       targetNodeIds,
+      ...FIT,
       model: model.handle,
       maxCredits: making.maxCredits ?? model.creditCost * count,
       ...(prompt.trim() !== "" && { prompt }),
@@ -250,6 +265,7 @@ export async function makeVideo(board: Board, canvas: string, request: VideoRequ
       ...common,
       canvasId: canvas,
       targetNodeId,
+      ...FIT,
       model: model.handle,
       prompt,
       maxCredits: request.maxCredits ?? model.creditCost,
