@@ -73,7 +73,7 @@ scene("names without a space make no panel wider than it is, and numbers are in 
   });
   await openBoard(page, url);
   await page.keyboard.press("Control+a");
-  await page.keyboard.press("g");
+  await page.getByRole("button", { name: "Make", exact: true }).click();
   const make = page.getByRole("complementary", { name: "Make" });
   const isWithin = () => make.evaluate((panel) => panel.scrollWidth <= panel.clientWidth);
   await make.getByRole("group", { name: "Made from 2 images" }).waitFor();
