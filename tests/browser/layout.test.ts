@@ -73,12 +73,12 @@ scene("names without a space make no panel wider than it is, and numbers are in 
   });
   await openBoard(page, url);
   await page.keyboard.press("Control+a");
-  await page.keyboard.press("g");
+  await page.getByRole("button", { name: "Make", exact: true }).click();
   const make = page.getByRole("complementary", { name: "Make" });
   const isWithin = () => make.evaluate((panel) => panel.scrollWidth <= panel.clientWidth);
-  await make.getByRole("group", { name: "2 references" }).waitFor();
+  await make.getByRole("group", { name: "Made from 2 images" }).waitFor();
   await becomes(isWithin, true, "images");
-  await make.getByText("Video", { exact: true }).click();
+  await make.getByLabel("What to make").selectOption({ label: "Video" });
   const seconds = make.getByLabel("Seconds");
   await becomes(isWithin, true, "videos");
   const options = (await seconds.locator("option").allTextContents()).slice(1).map(Number);
@@ -96,7 +96,7 @@ scene("cards and notices lie over no control and over none of each other", async
   await page.keyboard.press("Escape");
   await node(page, "Other").click();
   await page.keyboard.press("Delete");
-  await page.getByRole("status").getByText("2 changes wait").waitFor();
+  await page.getByRole("status").getByText(/^[23] changes wait/).waitFor();
   await apply(canvas, [{ type: "node.update", nodeId: ids["Brief"], patch: { metadata: { content: "theirs" } } }]);
   await page.unroute("**/operations");
   await page.getByRole("region", { name: "Conflict" }).waitFor();

@@ -231,6 +231,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
         <div className={styles.work}>
           <div
             className={styles.stage}
+            data-stage
             onDragOver={(event) => event.preventDefault()}
             onDrop={(event) => {
               event.preventDefault();

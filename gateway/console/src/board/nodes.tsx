@@ -78,7 +78,7 @@ function Caption({ node, isEditing, number, isHovered }: { node: Node; isEditing
         <TextField id={node.id} field="title" value={node.title} label="Title" className={styles.field} />
       ) : (
         <span className={styles.title} dir="auto" onDoubleClick={(event) => (event.stopPropagation(), board.edit(node.id, "title"))}>
-          <bdi>{node.title}</bdi>
+          {node.title}
           {number !== undefined && ` · ${number}`}
           {isHovered && node.asset !== undefined && <Facts asset={node.asset} />}
         </span>

@@ -101,6 +101,7 @@ function OnBoard({ camera, subject, ...props }: Props & { camera: Camera; subjec
   // Without a render: the view moves in each frame.
   useLayoutEffect(() => {
     const element = frame.current as HTMLDivElement;
+    const stage = element.closest<HTMLElement>("[data-stage]");
     const heights = new Map<number, number>();
     const heightAt = (width: number) => {
       const known = heights.get(width);
@@ -112,7 +113,11 @@ function OnBoard({ camera, subject, ...props }: Props & { camera: Camera; subjec
     const place = () => {
       const bounds = boundsOf(anchors);
       const { left, top, ...size } = bounds ? camera.toBoard(bounds) : { left: 0, top: 0, width: 0, height: 0 };
-      const at = placePrompt(camera.screen, heightAt, bounds && { x: left, y: top, ...size }, node !== undefined && isPlace(node), innerWidth < NARROW);
+      const isNarrow = innerWidth < NARROW;
+      const at = placePrompt(camera.screen, heightAt, bounds && { x: left, y: top, ...size }, node !== undefined && isPlace(node), isNarrow);
+      // Cards and notices lie above it.
+      if (isNarrow) stage?.style.setProperty("--prompt", `${heightAt(at.width) + 8}px`);
+      else stage?.style.removeProperty("--prompt");
       element.style.width = `${at.width}px`;
       element.style.transform = `translate(${Math.round(at.left)}px, ${Math.round(at.top)}px)`;
     };
@@ -127,6 +132,7 @@ function OnBoard({ camera, subject, ...props }: Props & { camera: Camera; subjec
     return () => {
       stop();
       observer.disconnect();
+      stage?.style.removeProperty("--prompt");
     };
   });
 
@@ -256,6 +262,11 @@ function PromptForm({ board, canvas, graph, ui, subject, node, isPanel = false, 
   const balance = useQuery({ queryKey: ["balance"], queryFn: ({ signal }) => api.balance(signal) });
   const [painting, setPainting] = useState<Painting>();
   const [error, setError] = useState<unknown>();
+  const end = useRef<HTMLDivElement>(null);
+  // What is said moves the button that has the keyboard.
+  useLayoutEffect(() => {
+    if (isPanel && error !== undefined) end.current?.scrollIntoView({ block: "nearest" });
+  }, [isPanel, error]);
   const [isStarting, setIsStarting] = useState(false);
   const isOnline = useIsOnline() && board.engine.getSnapshot().state !== "waiting";
   const failure = useFailure(node ?? NO_NODE);
@@ -448,7 +459,7 @@ function PromptForm({ board, canvas, graph, ui, subject, node, isPanel = false, 
       )}
       <Unanswered />
       <QueueHint queues={[mode === "video" ? "video" : "generation"]} />
-      <div className={styles.end}>
+      <div ref={end} className={styles.end}>
         <p id={`${ids}-price`} className={styles.hint}>
           {isPoor ? (
             <>

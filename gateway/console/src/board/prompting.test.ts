@@ -191,7 +191,7 @@ test("a Prompt lies in its place, below it, above it, or at the bottom", () => {
   assert.deepEqual(placePrompt(WIDE, high(200), { ...place, y: 400 }, false), above);
   assert.deepEqual(placePrompt(WIDE, high(200), { x: 0, y: 0, width: 1440, height: 900 }, false), bottom);
   assert.deepEqual(placePrompt(WIDE, high(200), undefined, false), bottom);
-  assert.deepEqual(placePrompt({ width: 390, height: 700 }, high(200), place, true, true), { left: 8, top: 492, width: 374 });
+  assert.deepEqual(placePrompt({ width: 390, height: 700 }, high(200), place, true, true), { left: 8, top: 368, width: 374 });
 });
 
 test("a place that is 280 pixels wide has its Prompt in it, and a smaller one has it below", () => {

@@ -351,6 +351,8 @@ const LEAST_PLACE = 280;
 export const NARROW = 760;
 /** The part of the board that tools and buttons cover. */
 const COVERED = { left: 76, top: 64, right: 16, bottom: 76 };
+/** How much of a narrow board the buttons for the scale and the tools above them cover, or the bar of the selection in place of the former. */
+const COVERED_NARROW = 132;
 
 export interface Placed {
   left: number;
@@ -366,7 +368,7 @@ const clamp = (value: number, least: number, most: number) => Math.max(Math.min(
  */
 export function placePrompt(screen: Size, heightAt: (width: number) => number, box: Box | undefined, isPlace: boolean, isNarrow = false): Placed {
   const [left, right, least] = isNarrow ? [EDGE, EDGE, EDGE] : [COVERED.left, COVERED.right, COVERED.top];
-  const bottom = screen.height - (isNarrow ? EDGE : COVERED.bottom);
+  const bottom = screen.height - (isNarrow ? COVERED_NARROW : COVERED.bottom);
   const at = (middle: number, width: number) => ({ left: clamp(middle - width / 2, left, screen.width - right - width), width });
   const room = screen.width - left - right;
   const end = box ? box.y + box.height - EDGE : 0;

@@ -143,9 +143,9 @@ function ConflictCard({ board, conflict }: { board: Board; conflict: OpenConflic
       <h3>{subjectOf(board.graph, conflict)} was changed by someone else at the same time</h3>
       <dl>
         <dt>Yours</dt>
-        <dd dir="auto">{textOf(conflict.mine)}</dd>
+        <dd dir="auto" tabIndex={0}>{textOf(conflict.mine)}</dd>
         <dt>Theirs</dt>
-        <dd dir="auto">{textOf(conflict.theirs)}</dd>
+        <dd dir="auto" tabIndex={0}>{textOf(conflict.theirs)}</dd>
       </dl>
       <div className={styles.choices}>
         {board.canChange && (

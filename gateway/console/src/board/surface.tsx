@@ -4,7 +4,7 @@
  */
 import { type NodeChange, type OnConnectEnd, ReactFlow, ReactFlowProvider, useReactFlow } from "@xyflow/react";
 import "@xyflow/react/dist/base.css";
-import { type KeyboardEvent, type MouseEvent, type PointerEvent, useDeferredValue, useEffect, useLayoutEffect, useMemo, useState, useSyncExternalStore } from "react";
+import { type KeyboardEvent, type MouseEvent, type PointerEvent, useDeferredValue, useEffect, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { type Graph, isSection } from "../sync/graph.ts";
 import type { Box, Point } from "../view.ts";
 import { isLocked } from "./arrange.ts";
@@ -126,6 +126,17 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
 
   useEffect(() => camera.connect((view, duration) => void setViewport(view, { duration })), [camera, setViewport]);
 
+  /** Where the pointer was pressed, and how far it went from there before a drag began, in the plane: the library forgets that. */
+  const pressed = useRef<Point>(undefined);
+  const ahead = useRef<Point>({ x: 0, y: 0 });
+
+  function beginDrag(id: string, event: globalThis.MouseEvent | TouchEvent) {
+    const at = camera.toPlane(placeOf(event));
+    const from = pressed.current ?? at;
+    ahead.current = { x: at.x - from.x, y: at.y - from.y };
+    board.beginDrag(id);
+  }
+
   function change(changes: NodeChange<BoardNode>[]) {
     const { drag, resize } = board.getUi();
     if (!drag || resize || !board.isDragging) return;
@@ -140,7 +151,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
       // Somebody deleted it in the meantime.
       if (!start || !graph.nodes.has(one.id)) continue;
       // All that is carried moves as the node under the pointer does.
-      board.dragTo({ x: one.position.x - start.x, y: one.position.y - start.y });
+      board.dragTo({ x: one.position.x - start.x + ahead.current.x, y: one.position.y - start.y + ahead.current.y });
       return;
     }
   }
@@ -167,6 +178,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
    * if that is selected, since the inside of a Section is the plane. A finger moves the view: only its tap selects.
    */
   function press(event: PointerEvent) {
+    if (event.isPrimary) pressed.current = camera.toPlane(placeOf(event.nativeEvent));
     if (!isPane(event.target) || event.button !== 0 || !event.isPrimary || isHand) return;
     const isTouch = event.pointerType === "touch";
     const start = camera.toPlane(placeOf(event.nativeEvent));
@@ -271,7 +283,8 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
         }}
         onNodeMouseEnter={(_, { id }) => board.hover(id)}
         onNodeMouseLeave={() => board.hover(undefined)}
-        onNodeDragStart={(_, { id }) => board.beginDrag(id)}
+        // The event is that of the browser, whatever its type says.
+        onNodeDragStart={(event, { id }) => beginDrag(id, event as unknown as globalThis.MouseEvent)}
         onNodeDragStop={(_, { id }) => endDrag(id)}
         onEdgeClick={(_, { id }) => board.selectLink(id)}
         onEdgeDoubleClick={({ nativeEvent }, { id }) => canChange && board.set({ menu: { kind: "purpose", connection: id, at: placeOf(nativeEvent) } })}

@@ -149,6 +149,12 @@ export function keepingConnected(draft: Draft, changes: Change[]): Change[] {
   });
 }
 
+/** One update for two of the same node, connection or canvas that follow each other. */
+export function joinedUpdates([first, second, ...rest]: Change[]): Change | undefined {
+  if (first?.do !== "update" || second?.do !== "update" || first.on !== second.on || first.id !== second.id || rest.length > 0) return undefined;
+  return { ...first, set: { ...first.set, ...second.set }, was: { ...second.was, ...first.was } };
+}
+
 export interface Judgment {
   /** What is left of the change. */
   change?: Change;

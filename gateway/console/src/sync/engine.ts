@@ -15,7 +15,7 @@
 import { Problem } from "../errors.ts";
 import { backoff } from "../stream.ts";
 import { Aliases } from "./aliases.ts";
-import { type Change, MOST_OPERATIONS, applied, applyTo, bothOf, difference, groupsOf, inverseOf, judge, keepingConnected, newest, nodeOf, operationsOf } from "./change.ts";
+import { type Change, MOST_OPERATIONS, applied, applyTo, bothOf, difference, groupsOf, inverseOf, joinedUpdates, judge, keepingConnected, newest, nodeOf, operationsOf } from "./change.ts";
 import { Draft, type Graph } from "./graph.ts";
 import { History, type Step } from "./history.ts";
 import { Notifier } from "./notifier.ts";
@@ -200,7 +200,10 @@ export class Engine {
     const draft = new Draft(graph);
     const left = this.#judged(draft, changes, mode);
     this.#shown = draft.graph;
-    for (const part of groupsOf(left, MOST_OPERATIONS)) this.#batches.push({ key: this.#env.newId(), label: step.label, step: step.id, changes: part });
+    const last = this.#batches.at(-1);
+    const joined = last && !last.sent && step.merge !== undefined && step.merge === last.merge && joinedUpdates([...last.changes, ...left]);
+    if (joined) last.changes = [joined];
+    else for (const part of groupsOf(left, MOST_OPERATIONS)) this.#batches.push({ key: this.#env.newId(), label: step.label, step: step.id, changes: part, ...(step.merge !== undefined && { merge: step.merge }) });
     // While changes of others are read, the state says nothing of those that are made meanwhile.
     if (left.length > 0 && this.#state === "saved") this.#state = "saving";
     return left;

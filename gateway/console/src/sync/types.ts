@@ -59,6 +59,8 @@ export interface Batch {
   /** The step of the history that it belongs to. */
   step: string;
   changes: Change[];
+  /** What is done in the same session joins it until it is sent. */
+  merge?: string;
   /** The request that was sent and has no answer yet. */
   sent?: Request;
   force?: boolean;
