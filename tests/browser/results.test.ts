@@ -95,11 +95,11 @@ scene("four variants are a row, are said once, and are selected together", async
   await page.keyboard.press("1");
   await page.getByRole("button", { name: "Make", exact: true }).click();
   const make = panel(page, "Make");
-  const models = make.getByRole("combobox").first();
+  const models = make.getByLabel("Model", { exact: true });
   await models.selectOption((await models.locator("option", { hasText: "Sketch" }).first().getAttribute("value")) ?? "");
   await make.getByLabel("Prompt").fill("Steam over a cup");
-  await make.getByText("4", { exact: true }).click();
-  await make.getByRole("button", { name: "Make · 4 credits" }).click();
+  await make.getByLabel("4", { exact: true }).check();
+  await make.getByRole("button", { name: "Make 4 · 4 credits" }).click();
   await page.getByText("4 images are ready: “Steam over a cup”.").waitFor({ state: "attached" });
   const graph = await until(canvas, "four images", ({ nodes }) => nodes.filter(({ asset }) => asset !== undefined).length === 4, token);
   const images = graph.nodes.filter(({ asset }) => asset !== undefined);

@@ -69,14 +69,16 @@ scene("a start that was never sent leaves nothing on the canvas", async ({ page,
   const { canvas, url } = await makeBoard("Never sent", [], token);
   await openBoard(page, url, token);
   const start = await prepare(page, "Images");
-  await page.route("**/operations", (route) => route.abort());
   for (let clicks = 0; clicks < 2; clicks += 1) {
+    await page.route("**/operations", (route) => route.abort());
     await start.click();
-    await panel(page).getByRole("alert").waitFor();
+    await panel(page).getByRole("alert").getByText("The service cannot be reached.").waitFor();
+    await becomes(() => panel(page).getByRole("button", { name: "Waits for the connection" }).isDisabled(), true);
+    await page.unroute("**/operations");
+    await page.getByRole("button", { name: "Try now" }).click();
+    await saved(page);
     await start.waitFor();
   }
-  await page.unroute("**/operations");
-  await saved(page);
   assert.deepEqual((await read(canvas, token)).nodes, []);
   await becomes(() => page.locator(".react-flow__node").count(), 0);
   assert.deepEqual(await runsOf(token), []);
@@ -90,12 +92,12 @@ scene("a refused start leaves undo and redo as they were", async ({ page, expect
   await openBoard(page, url, token);
   const isAt = (y: number) => until(canvas, `the node is at ${y}`, (graph) => titled(graph, "Moved")?.position.y === y, token);
   await node(page, "Moved").click();
-  for (const y of [8, 16]) {
+  for (const y of [1, 2]) {
     await page.keyboard.press("ArrowDown");
     await isAt(y);
   }
   await page.keyboard.press("Control+z");
-  await isAt(8);
+  await isAt(1);
   const start = await prepare(page, "Images");
   await panel(page).getByLabel("Spend at most").fill("0");
   await start.click();
@@ -103,8 +105,8 @@ scene("a refused start leaves undo and redo as they were", async ({ page, expect
   await until(canvas, "nothing is left of the start", ({ nodes }) => nodes.length === 1, token);
   const history = page.getByRole("group", { name: "History" });
   await history.getByRole("button", { name: "Redo" }).click();
-  await isAt(16);
-  for (const y of [8, 0]) {
+  await isAt(2);
+  for (const y of [1, 0]) {
     await history.getByRole("button", { name: "Undo" }).click();
     await isAt(y);
   }

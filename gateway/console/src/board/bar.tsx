@@ -15,7 +15,7 @@ const listenToTouch = (listener: () => void) => {
   query.addEventListener("change", listener);
   return () => query.removeEventListener("change", listener);
 };
-const useIsTouch = () => useSyncExternalStore(listenToTouch, () => matchMedia(TOUCH).matches);
+export const useIsTouch = () => useSyncExternalStore(listenToTouch, () => matchMedia(TOUCH).matches);
 
 /** The box of what is selected, in the plane: of a connection, the middle of its ends. */
 function boxOfSelection({ graph, selected, getUi }: Board): Box | undefined {
@@ -70,11 +70,12 @@ function Bar({ board, camera, items, box, open }: { board: Board; camera: Camera
     const size = { width: bar.offsetWidth, height: bar.offsetHeight };
     const place = () => {
       const { left, top, ...shown } = camera.toBoard(box);
-      const at = placeBar({ x: left, y: top, ...shown }, size, freePart(camera.screen));
+      const at = placeBar({ x: left, y: top, ...shown }, size, freePart(camera.screen), camera.prompt);
       bar.style.transform = `translate(${Math.round(at.x)}px, ${Math.round(at.y)}px)`;
     };
     place();
-    return camera.subscribe(place);
+    const stops = [camera.subscribe(place), camera.subscribeToPrompt(place)];
+    return () => stops.forEach((stop) => stop());
   });
 
   // What the keyboard was on goes with the selection, or while that is dragged.
