@@ -32,8 +32,8 @@ scene("the picker looks the same whatever opens it", async ({ page, expect }) =>
   await addImages(canvas, ["One"], token);
   await openBoard(page, url, token);
   await page.keyboard.press("g");
-  await page.getByRole("complementary", { name: "Make" }).getByRole("button", { name: "Add an image…" }).click();
-  const ofReference = page.getByRole("dialog", { name: "Image as a reference" });
+  await page.getByRole("form", { name: /^Make/ }).getByRole("button", { name: "Add an image…" }).click();
+  const ofReference = page.getByRole("dialog", { name: "Image to make it from" });
   await ofReference.locator("li").first().waitFor();
   const expected = await lookOf(ofReference);
   await page.keyboard.press("Escape");
@@ -78,7 +78,7 @@ scene("names without a space make no panel wider than it is, and numbers are in 
   const isWithin = () => make.evaluate((panel) => panel.scrollWidth <= panel.clientWidth);
   await make.getByRole("group", { name: "Made from 2 images" }).waitFor();
   await becomes(isWithin, true, "images");
-  await make.getByLabel("What to make").selectOption({ label: "Video" });
+  await make.getByLabel("What to make").selectOption("video");
   const seconds = make.getByLabel("Seconds");
   await becomes(isWithin, true, "videos");
   const options = (await seconds.locator("option").allTextContents()).slice(1).map(Number);

@@ -10,7 +10,7 @@ import { makeBoard, png, send } from "./service.ts";
 /** Parts of the console that load something, how a person opens them on a board, and what is shown when it is there. */
 const PARTS: [name: string, open: (page: Page) => Promise<unknown>, shown: (page: Page) => Promise<unknown>][] = [
   ["the Actions", (page) => page.keyboard.press("p"), (page) => page.getByLabel("Make a new image").waitFor()],
-  ["the models", (page) => page.keyboard.press("g"), (page) => page.getByRole("complementary", { name: "Make" }).getByRole("combobox").first().waitFor()],
+  ["the models", (page) => page.keyboard.press("g"), (page) => page.getByRole("form", { name: /^Make/ }).getByLabel("Model", { exact: true }).waitFor()],
   ["the Recipes", (page) => page.keyboard.press("w"), (page) => page.getByRole("button", { name: /^Storyboard/ }).waitFor()],
   ["the assets", (page) => page.keyboard.press("a"), (page) => page.getByRole("complementary", { name: "Assets" }).getByRole("listitem").first().waitFor()],
   ["the runs", (page) => page.keyboard.press("r"), (page) => page.getByRole("complementary", { name: "Runs" }).getByText("Nothing was started on this canvas").waitFor()],

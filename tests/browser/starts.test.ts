@@ -69,14 +69,16 @@ scene("a start that was never sent leaves nothing on the canvas", async ({ page,
   const { canvas, url } = await makeBoard("Never sent", [], token);
   await openBoard(page, url, token);
   const start = await prepare(page, "Images");
-  await page.route("**/operations", (route) => route.abort());
   for (let clicks = 0; clicks < 2; clicks += 1) {
+    await page.route("**/operations", (route) => route.abort());
     await start.click();
-    await panel(page).getByRole("alert").waitFor();
+    await panel(page).getByRole("alert").getByText("The service cannot be reached.").waitFor();
+    await becomes(() => panel(page).getByRole("button", { name: "Waits for the connection" }).isDisabled(), true);
+    await page.unroute("**/operations");
+    await page.getByRole("button", { name: "Try now" }).click();
+    await saved(page);
     await start.waitFor();
   }
-  await page.unroute("**/operations");
-  await saved(page);
   assert.deepEqual((await read(canvas, token)).nodes, []);
   await becomes(() => page.locator(".react-flow__node").count(), 0);
   assert.deepEqual(await runsOf(token), []);

@@ -18,6 +18,7 @@ import { isEmptySlot, letterSize } from "./gestures.ts";
 import { type Arrangement, arrangement, layOut, MOST_ARRANGED } from "./layout.ts";
 import { draftOf } from "./making.ts";
 import { makeAgain, openPrompt } from "./prompting.ts";
+import { touches } from "./spatial.ts";
 
 export type Kind = "image" | "images" | "slot" | "text" | "section" | "video" | "mixed" | "link";
 
@@ -340,16 +341,27 @@ export const freePart = ({ width, height }: Size): Box => ({ x: COVERED.left, y:
 
 const clamp = (value: number, least: number, most: number) => Math.max(Math.min(value, most), least);
 
-/** Where the bar is: above the selection, below it, at a side of it, or, if that fills the free part of the board, at the top of it. */
-export function placeBar(box: Box, bar: Size, free: Box): Point {
+/**
+ * Where the bar is: above the selection, below it, at a side of it, or, if that fills the free part of the board, at the top of it. It is not
+ * over the Prompt, if there is one: below the selection is then below that.
+ */
+export function placeBar(box: Box, bar: Size, free: Box, prompt?: Box): Point {
   const [right, bottom] = [free.x + free.width - bar.width - GAP, free.y + free.height - bar.height - GAP];
   const x = clamp(box.x + box.width / 2 - bar.width / 2, free.x + GAP, right);
   const y = clamp(box.y + box.height / 2 - bar.height / 2, free.y + GAP, bottom);
   const [above, below] = [box.y - bar.height - GAP, box.y + box.height + GAP];
   const [before, after] = [box.x - bar.width - GAP, box.x + box.width + GAP];
-  if (above >= free.y + GAP) return { x, y: Math.min(above, bottom) };
-  if (below <= bottom) return { x, y: Math.max(below, free.y + GAP) };
-  if (after <= right) return { x: Math.max(after, free.x + GAP), y };
-  if (before >= free.x + GAP) return { x: Math.min(before, right), y };
-  return { x, y: free.y + GAP };
+  const top = free.y + GAP;
+  const underPrompt = prompt ? prompt.y + prompt.height + GAP : Infinity;
+  const last = { x, y: top };
+  const places: [hasRoom: boolean, at: Point][] = [
+    [above >= top, { x, y: Math.min(above, bottom) }],
+    [below <= bottom, { x, y: Math.max(below, top) }],
+    [underPrompt >= below && underPrompt <= bottom, { x, y: underPrompt }],
+    [after <= right, { x: Math.max(after, free.x + GAP), y }],
+    [before >= free.x + GAP, { x: Math.min(before, right), y }],
+    [true, last],
+    [true, { x, y: bottom }],
+  ];
+  return places.find(([hasRoom, at]) => hasRoom && !(prompt && touches({ ...at, ...bar }, prompt)))?.[1] ?? last;
 }

@@ -16,7 +16,7 @@ const listenToTouch = (listener: () => void) => {
   query.addEventListener("change", listener);
   return () => query.removeEventListener("change", listener);
 };
-const useIsTouch = () => useSyncExternalStore(listenToTouch, () => matchMedia(TOUCH).matches);
+export const useIsTouch = () => useSyncExternalStore(listenToTouch, () => matchMedia(TOUCH).matches);
 
 /** How far the dots at the ends of a connection, and its label, reach beyond its line, in pixels. */
 const BESIDE_LINE = 10;
@@ -77,11 +77,13 @@ function Bar({ board, camera, items, box, beside, open }: { board: Board; camera
     const size = { width: bar.offsetWidth, height: bar.offsetHeight };
     const place = () => {
       const { left, top, width, height } = camera.toBoard(box);
-      const at = placeBar({ x: left, y: top - beside, width, height: height + 2 * beside }, size, freePart(camera.screen));
+      const shown = { x: left, y: top - beside, width, height: height + 2 * beside };
+      const at = placeBar(shown, size, freePart(camera.screen), camera.prompt);
       bar.style.transform = `translate(${Math.round(at.x)}px, ${Math.round(at.y)}px)`;
     };
     place();
-    return camera.subscribe(place);
+    const stops = [camera.subscribe(place), camera.subscribeToPrompt(place)];
+    return () => stops.forEach((stop) => stop());
   });
 
   // What the keyboard was on goes with the selection, or while that is dragged.

@@ -80,6 +80,8 @@ export class Camera implements Surface {
   #gestured = -Infinity;
   #isPressed = false;
   #listeners = new Set<() => void>();
+  #prompt: Box | undefined;
+  #promptListeners = new Set<() => void>();
 
   constructor(canvas: string, board: Board, frame: HTMLElement) {
     this.#board = board;
@@ -106,6 +108,22 @@ export class Camera implements Surface {
     const { x, y, zoom } = this.#view;
     return { x: -x / zoom, y: -y / zoom, width: this.#screen.width / zoom, height: this.#screen.height / zoom };
   }
+
+  /** Where the Prompt lies, in pixels of the board: the bar keeps off it. */
+  get prompt(): Box | undefined {
+    return this.#prompt;
+  }
+
+  readonly placePrompt = (box: Box | undefined): void => {
+    this.#prompt = box;
+    for (const listener of this.#promptListeners) listener();
+  };
+
+  /** Calls `listener` whenever the Prompt has come, gone, or moved. */
+  readonly subscribeToPrompt = (listener: () => void): (() => void) => {
+    this.#promptListeners.add(listener);
+    return () => void this.#promptListeners.delete(listener);
+  };
 
   readonly getWindow = (): Window => this.#window;
 

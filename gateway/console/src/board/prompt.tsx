@@ -16,6 +16,8 @@ import { Button, Icon, messageOf } from "../ui/parts.tsx";
 import { QueueHint } from "../ui/queues.tsx";
 import { explained, isActive, isOver, statusOf } from "../work.ts";
 import { ASSET, draggedAsset } from "./asset-panel.tsx";
+import { itemsOf } from "./bar.ts";
+import { useIsTouch } from "./bar.tsx";
 import type { Board, Ui } from "./board.ts";
 import type { Camera } from "./camera.ts";
 import { useFailure } from "./failure.ts";
@@ -97,6 +99,8 @@ function OnBoard({ camera, subject, ...props }: Props & { camera: Camera; subjec
   const anchors = [...ui.selection].flatMap((id) => graph.nodes.get(id) ?? []);
   const [node] = anchors.length === 1 ? anchors : [];
   const add = useAdding(props);
+  const isTouch = useIsTouch();
+  const hasBar = itemsOf(board).length > 0;
 
   // Without a render: the view moves in each frame.
   useLayoutEffect(() => {
@@ -114,12 +118,14 @@ function OnBoard({ camera, subject, ...props }: Props & { camera: Camera; subjec
       const bounds = boundsOf(anchors);
       const { left, top, ...size } = bounds ? camera.toBoard(bounds) : { left: 0, top: 0, width: 0, height: 0 };
       const isNarrow = innerWidth < NARROW;
-      const at = placePrompt(camera.screen, heightAt, bounds && { x: left, y: top, ...size }, node !== undefined && isPlace(node), isNarrow);
+      const bar = hasBar ? (isTouch ? "bottom" : "above") : undefined;
+      const at = placePrompt(camera.screen, heightAt, bounds && { x: left, y: top, ...size }, node !== undefined && isPlace(node), isNarrow, bar);
       // Cards and notices lie above it.
       if (isNarrow) stage?.style.setProperty("--prompt", `${heightAt(at.width) + 8}px`);
       else stage?.style.removeProperty("--prompt");
       element.style.width = `${at.width}px`;
       element.style.transform = `translate(${Math.round(at.left)}px, ${Math.round(at.top)}px)`;
+      camera.placePrompt({ x: at.left, y: at.top, width: at.width, height: heightAt(at.width) });
     };
     place();
     const stop = camera.subscribe(place);
@@ -133,6 +139,7 @@ function OnBoard({ camera, subject, ...props }: Props & { camera: Camera; subjec
       stop();
       observer.disconnect();
       stage?.style.removeProperty("--prompt");
+      camera.placePrompt(undefined);
     };
   });
 

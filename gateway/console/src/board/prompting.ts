@@ -349,6 +349,8 @@ const WIDTH = 560;
 const LEAST_PLACE = 280;
 /** In a window that is less wide, a Prompt lies at the bottom. */
 export const NARROW = 760;
+/** How high the bar of the selection is with the gap below it, in pixels. */
+const BAR = 52;
 /** The part of the board that tools and buttons cover. */
 const COVERED = { left: 76, top: 64, right: 16, bottom: 76 };
 /** How much of a narrow board the buttons for the scale and the tools above them cover, or the bar of the selection in place of the former. */
@@ -364,11 +366,13 @@ const clamp = (value: number, least: number, most: number) => Math.max(Math.min(
 
 /**
  * Where a Prompt lies: in the place that it fills if it fits there, else below what it is about, above it if there is no room below, and
- * at the bottom of the board without either. `box`: what it is about, in pixels of the board. `heightAt`: how high it is at a width.
+ * at the bottom of the board without either. `box`: what it is about, in pixels of the board. `heightAt`: how high it is at a width. `bar`:
+ * where the bar of the selection is, which it leaves room for.
  */
-export function placePrompt(screen: Size, heightAt: (width: number) => number, box: Box | undefined, isPlace: boolean, isNarrow = false): Placed {
+export function placePrompt(screen: Size, heightAt: (width: number) => number, box: Box | undefined, isPlace: boolean, isNarrow = false, bar?: "above" | "bottom"): Placed {
   const [left, right, least] = isNarrow ? [EDGE, EDGE, EDGE] : [COVERED.left, COVERED.right, COVERED.top];
-  const bottom = screen.height - (isNarrow ? COVERED_NARROW : COVERED.bottom);
+  const edge = screen.height - EDGE - (bar === "bottom" ? BAR : 0);
+  const bottom = isNarrow ? screen.height - COVERED_NARROW : Math.min(screen.height - COVERED.bottom, edge);
   const at = (middle: number, width: number) => ({ left: clamp(middle - width / 2, left, screen.width - right - width), width });
   const room = screen.width - left - right;
   const end = box ? box.y + box.height - EDGE : 0;
@@ -376,13 +380,13 @@ export function placePrompt(screen: Size, heightAt: (width: number) => number, b
     const width = Math.min(box.width - 2 * EDGE, WIDTH, room);
     const top = end - heightAt(width);
     const inside = at(box.x + box.width / 2, width);
-    const isSeen = top >= least && end <= screen.height - EDGE && inside.left >= box.x && inside.left + width <= box.x + box.width;
+    const isSeen = top >= least && end <= edge && inside.left >= box.x && inside.left + width <= box.x + box.width;
     if (isSeen && top >= box.y + EDGE) return { ...inside, top };
   }
   const width = isNarrow ? room : clamp(WIDTH, 0, room);
   const height = heightAt(width);
   if (box && !isNarrow) {
-    const [above, below] = [box.y - GAP - height, box.y + box.height + GAP];
+    const [above, below] = [box.y - GAP - height - (bar === "above" ? BAR : 0), box.y + box.height + GAP];
     const beside = at(box.x + box.width / 2, width);
     if (below >= least && below + height <= bottom) return { ...beside, top: below };
     if (above >= least && above + height <= bottom) return { ...beside, top: above };
