@@ -48,11 +48,9 @@ scene("Shift keeps a drag on an axis, and Alt makes a copy", async ({ page, expe
     const from = await middle(node(page, "One"));
     await page.mouse.move(from.x, from.y);
     await page.mouse.down();
-    // A drag begins after 4 pixels.
-    await page.mouse.move(from.x + 5, from.y);
-    await page.mouse.move(from.x + 5 + x / 2, from.y + y / 2, { steps: 4 });
+    await page.mouse.move(from.x + x / 2, from.y + y / 2, { steps: 4 });
     await page.keyboard.down(key);
-    await page.mouse.move(from.x + 5 + x, from.y + y, { steps: 4 });
+    await page.mouse.move(from.x + x, from.y + y, { steps: 4 });
     if (key === "Alt") await becomes(() => page.locator("[data-ghost]").count(), 1);
     await page.mouse.up();
     await page.keyboard.up(key);
