@@ -157,3 +157,10 @@ test("the bar is in the free part of the board, and covers the selection only wh
     { numRuns: 1000 },
   );
 });
+
+test("the bar is not over the Prompt", () => {
+  const [free, bar, picture] = [freePart({ width: 1440, height: 900 }), { width: 600, height: 44 }, { x: 500, y: 80, width: 320, height: 320 }];
+  assert.deepEqual(placeBar(picture, bar, free), { x: 360, y: 408 });
+  assert.deepEqual(placeBar(picture, bar, free, { x: 380, y: 412, width: 560, height: 240 }), { x: 360, y: 660 }, "below it");
+  assert.deepEqual(placeBar({ ...picture, y: 320 }, bar, free, { x: 380, y: 70, width: 560, height: 240 }), { x: 360, y: 648 }, "below the selection");
+});

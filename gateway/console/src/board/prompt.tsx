@@ -11,9 +11,10 @@ import { Unanswered } from "../library/unanswered.tsx";
 import { priceOf } from "../recipes/parts.tsx";
 import { CancelDialog } from "../screens/cancel.tsx";
 import { useSession } from "../session.ts";
-import type { Graph, Node } from "../sync/graph.ts";
+import { type Graph, isSection, type Node } from "../sync/graph.ts";
 import { Button, Icon, messageOf } from "../ui/parts.tsx";
 import { QueueHint } from "../ui/queues.tsx";
+import type { Box } from "../view.ts";
 import { explained, isActive, isOver, statusOf } from "../work.ts";
 import { ASSET, draggedAsset } from "./asset-panel.tsx";
 import { itemsOf } from "./bar.ts";
@@ -50,7 +51,8 @@ import {
   write,
 } from "./prompting.ts";
 import { makeImages, makeVideo } from "./runs.ts";
-import { boundsOf } from "./spatial.ts";
+import { captionOf } from "./shapes.ts";
+import { boundsOf, boxOf, touches } from "./spatial.ts";
 import { NodeStatus } from "./waiting.tsx";
 
 const NO_SCOPE = "This session cannot make images or videos: its token does not allow it.";
@@ -106,6 +108,11 @@ function OnBoard({ camera, subject, ...props }: Props & { camera: Camera; subjec
   useLayoutEffect(() => {
     const element = frame.current as HTMLDivElement;
     const stage = element.closest<HTMLElement>("[data-stage]");
+    const others = [...graph.nodes.values()].filter((one) => !ui.selection.has(one.id) && !isSection(one)).map(boxOf);
+    const onBoard = (box: Box): Box => {
+      const { left, top, width, height } = camera.toBoard(box);
+      return { x: left, y: top, width, height };
+    };
     const heights = new Map<number, number>();
     const heightAt = (width: number) => {
       const known = heights.get(width);
@@ -116,10 +123,11 @@ function OnBoard({ camera, subject, ...props }: Props & { camera: Camera; subjec
     };
     const place = () => {
       const bounds = boundsOf(anchors);
-      const { left, top, ...size } = bounds ? camera.toBoard(bounds) : { left: 0, top: 0, width: 0, height: 0 };
       const isNarrow = innerWidth < NARROW;
       const bar = hasBar ? (isTouch ? "bottom" : "above") : undefined;
-      const at = placePrompt(camera.screen, heightAt, bounds && { x: left, y: top, ...size }, node !== undefined && isPlace(node), isNarrow, bar);
+      const caption = node && isPlace(node) ? captionOf(node) * camera.view.zoom : undefined;
+      const covers = (own: Box) => others.some((other) => touches(own, onBoard(other)));
+      const at = placePrompt(camera.screen, heightAt, bounds && onBoard(bounds), caption, isNarrow, bar, covers);
       // Cards and notices lie above it.
       if (isNarrow) stage?.style.setProperty("--prompt", `${heightAt(at.width) + 8}px`);
       else stage?.style.removeProperty("--prompt");
@@ -165,6 +173,7 @@ function OnBoard({ camera, subject, ...props }: Props & { camera: Camera; subjec
     <div
       ref={frame}
       className={styles.frame}
+      data-prompt
       data-over={isOver || undefined}
       onDragOver={(event) => {
         event.preventDefault();

@@ -6,6 +6,7 @@ import { Engine } from "../sync/engine.ts";
 import { graphOf, type Node } from "../sync/graph.ts";
 import { Board, type Ui } from "./board.ts";
 import { choose, followSelection, formOf, keyOf, lastPrompts, makeAgain, openPrompt, panelSubject, placePrompt, selectResults, shownSubject, type Subject, write } from "./prompting.ts";
+import { touches } from "./spatial.ts";
 
 const node = (id: string, rest: Partial<Node> = {}): Node => ({ id, handle: `node:${id}`, type: "image", title: id, position: { x: 0, y: 0 }, width: 320, height: 320, metadata: {}, ...rest }) as Node;
 const picture = (id: string, rest: Partial<Node> = {}) => node(id, { asset: `asset:u:${id}` as never, ...rest });
@@ -185,17 +186,28 @@ const high = (height: number) => () => height;
 test("a Prompt lies in its place, below it, above it, or at the bottom", () => {
   const place = { x: 400, y: 300, width: 320, height: 320 };
   const [inside, below, above, bottom] = [{ left: 408, top: 372, width: 304 }, { left: 280, top: 632, width: 560 }, { left: 280, top: 188, width: 560 }, { left: 470, top: 624, width: 560 }];
-  assert.deepEqual(placePrompt(WIDE, high(240), place, true), inside);
-  assert.deepEqual(placePrompt(WIDE, (width) => (width < 400 ? 310 : 150), place, true), below, "it is too high for its place");
-  assert.deepEqual(placePrompt(WIDE, high(120), place, false), below);
-  assert.deepEqual(placePrompt(WIDE, high(200), { ...place, y: 400 }, false), above);
-  assert.deepEqual(placePrompt(WIDE, high(200), { x: 0, y: 0, width: 1440, height: 900 }, false), bottom);
-  assert.deepEqual(placePrompt(WIDE, high(200), undefined, false), bottom);
-  assert.deepEqual(placePrompt({ width: 390, height: 700 }, high(200), place, true, true), { left: 8, top: 368, width: 374 });
+  assert.deepEqual(placePrompt(WIDE, high(240), place, 0), inside);
+  assert.deepEqual(placePrompt(WIDE, (width) => (width < 400 ? 310 : 150), place, 0), below, "it is too high for its place");
+  assert.deepEqual(placePrompt(WIDE, high(120), place, undefined), below);
+  assert.deepEqual(placePrompt(WIDE, high(200), { ...place, y: 400 }, undefined), above);
+  assert.deepEqual(placePrompt(WIDE, high(200), { x: 0, y: 0, width: 1440, height: 900 }, undefined), bottom);
+  assert.deepEqual(placePrompt(WIDE, high(200), undefined, undefined), bottom);
+  const narrow = (bar?: "bottom") => placePrompt({ width: 390, height: 700 }, high(200), place, 0, true, bar).top;
+  assert.deepEqual([narrow(), narrow("bottom")], [368, 440], "above the tools, or above the bar, which has their place");
+});
+
+test("a Prompt leaves the title of its place and the bar of the selection in sight, and covers nothing else if it can", () => {
+  const place = { x: 400, y: 300, width: 320, height: 320 };
+  assert.equal(placePrompt(WIDE, high(240), place, 28).top, 344);
+  assert.equal(placePrompt(WIDE, high(200), { ...place, y: 400 }, undefined, false, "above").top, 136);
+  const isOver = (other: { x: number; y: number; width: number; height: number }) => placePrompt(WIDE, high(200), { ...place, y: 280 }, undefined, false, undefined, (own) => touches(own, other));
+  assert.deepEqual(isOver({ x: 500, y: 660, width: 50, height: 50 }), { left: 280, top: 68, width: 560 });
+  assert.deepEqual(isOver({ x: 500, y: 0, width: 50, height: 900 }), { left: 732, top: 280, width: 560 });
+  assert.deepEqual(isOver({ x: 0, y: 0, width: 1440, height: 900 }), { left: 280, top: 612, width: 560 });
 });
 
 test("a place that is 280 pixels wide has its Prompt in it, and a smaller one has it below", () => {
-  const [less, enough] = [279, 280].map((width) => placePrompt(WIDE, high(100), { x: 400, y: 300, width, height: 300 }, true));
+  const [less, enough] = [279, 280].map((width) => placePrompt(WIDE, high(100), { x: 400, y: 300, width, height: 300 }, 0));
   assert.deepEqual([less, enough], [{ left: 259.5, top: 612, width: 560 }, { left: 408, top: 492, width: 264 }]);
 });
 
@@ -203,7 +215,7 @@ test("a Prompt is never outside of the board, and covers nothing but its place w
   const box = fc.record({ x: fc.integer({ min: -2000, max: 3000 }), y: fc.integer({ min: -2000, max: 3000 }), width: fc.nat(3000), height: fc.nat(3000) });
   fc.assert(
     fc.property(fc.integer({ min: 390, max: 2000 }), fc.integer({ min: 500, max: 1400 }), fc.integer({ min: 96, max: 300 }), fc.option(box, { nil: undefined }), fc.boolean(), fc.boolean(), (width, height, own, about, isPlace, isNarrow) => {
-      const at = placePrompt({ width, height }, high(own), about, isPlace, isNarrow);
+      const at = placePrompt({ width, height }, high(own), about, isPlace ? 0 : undefined, isNarrow);
       assert.ok(at.left >= 0 && at.top >= 0 && at.left + at.width <= width && at.top + own <= height, JSON.stringify(at));
       if (!about || isNarrow) return;
       const isOver = at.top < about.y + about.height && about.y < at.top + own;

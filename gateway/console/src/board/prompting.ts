@@ -351,10 +351,10 @@ const LEAST_PLACE = 280;
 export const NARROW = 760;
 /** How high the bar of the selection is with the gap below it, in pixels. */
 const BAR = 52;
+/** How high the tools and buttons are at the bottom of a narrow window. */
+const TOOLS = 132;
 /** The part of the board that tools and buttons cover. */
 const COVERED = { left: 76, top: 64, right: 16, bottom: 76 };
-/** How much of a narrow board the buttons for the scale and the tools above them cover, or the bar of the selection in place of the former. */
-const COVERED_NARROW = 132;
 
 export interface Placed {
   left: number;
@@ -365,18 +365,19 @@ export interface Placed {
 const clamp = (value: number, least: number, most: number) => Math.max(Math.min(value, most), least);
 
 /**
- * Where a Prompt lies: in the place that it fills if it fits there, else below what it is about, above it if there is no room below, and
- * at the bottom of the board without either. `box`: what it is about, in pixels of the board. `heightAt`: how high it is at a width. `bar`:
- * where the bar of the selection is, which it leaves room for.
+ * Where a Prompt lies: in the place that it fills if it fits there, else below what it is about, above it, or at a side of it, and at the
+ * bottom of the board without room for any of these. Where it covers nothing comes first. `box`: what it is about, in pixels of the board.
+ * `caption`: if that is a place, how high its title is, which is not covered. `heightAt`: how high it is at a width. `bar`: where the bar of the selection is, which it leaves room for.
  */
-export function placePrompt(screen: Size, heightAt: (width: number) => number, box: Box | undefined, isPlace: boolean, isNarrow = false, bar?: "above" | "bottom"): Placed {
+export function placePrompt(screen: Size, heightAt: (width: number) => number, box: Box | undefined, caption: number | undefined, isNarrow = false, bar?: "above" | "bottom", covers: (box: Box) => boolean = () => false): Placed {
   const [left, right, least] = isNarrow ? [EDGE, EDGE, EDGE] : [COVERED.left, COVERED.right, COVERED.top];
   const edge = screen.height - EDGE - (bar === "bottom" ? BAR : 0);
-  const bottom = isNarrow ? screen.height - COVERED_NARROW : Math.min(screen.height - COVERED.bottom, edge);
+  // In a narrow window, the tools make way if there is a bar.
+  const bottom = Math.min(screen.height - (isNarrow ? (bar ? 0 : TOOLS) : COVERED.bottom), edge);
   const at = (middle: number, width: number) => ({ left: clamp(middle - width / 2, left, screen.width - right - width), width });
   const room = screen.width - left - right;
-  const end = box ? box.y + box.height - EDGE : 0;
-  if (box && isPlace && !isNarrow && box.width >= LEAST_PLACE) {
+  const end = box ? box.y + box.height - (caption ?? 0) - EDGE : 0;
+  if (box && caption !== undefined && !isNarrow && box.width >= LEAST_PLACE) {
     const width = Math.min(box.width - 2 * EDGE, WIDTH, room);
     const top = end - heightAt(width);
     const inside = at(box.x + box.width / 2, width);
@@ -386,10 +387,20 @@ export function placePrompt(screen: Size, heightAt: (width: number) => number, b
   const width = isNarrow ? room : clamp(WIDTH, 0, room);
   const height = heightAt(width);
   if (box && !isNarrow) {
-    const [above, below] = [box.y - GAP - height - (bar === "above" ? BAR : 0), box.y + box.height + GAP];
-    const beside = at(box.x + box.width / 2, width);
-    if (below >= least && below + height <= bottom) return { ...beside, top: below };
-    if (above >= least && above + height <= bottom) return { ...beside, top: above };
+    const { left: middle } = at(box.x + box.width / 2, width);
+    const above = box.y - GAP - height;
+    const level = clamp(box.y, least, Math.max(bottom - height, least));
+    const places: Placed[] = [
+      { left: middle, top: box.y + box.height + GAP, width },
+      { left: middle, top: above - (bar === "above" ? BAR : 0), width },
+      // The bar is below then.
+      { left: middle, top: above, width },
+      { left: box.x + box.width + GAP, top: level, width },
+      { left: box.x - GAP - width, top: level, width },
+    ];
+    const possible = places.filter((one) => one.left >= left && one.left + width <= screen.width - right && one.top >= least && one.top + height <= bottom);
+    const [first] = possible;
+    if (first) return possible.find(({ left: x, top: y }) => !covers({ x, y, width, height })) ?? first;
   }
   return { ...at((left + screen.width - right) / 2, width), top: Math.max(bottom - height, EDGE) };
 }
