@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Frame, Location};
 use crate::fixture::{AGENT, agents, asset, at, connection, graph, id, image, member, section, sticky, text};
+use crate::graph::Sources;
 use crate::targets::{self, Link, Place, Shown, Work};
 use crate::{Batch, Graph, apply};
 
@@ -85,13 +86,16 @@ fn boards() -> Vec<(&'static str, Graph)> {
         let nodes: Vec<String> = (1..=count).map(|number| number.to_string()).collect();
         json!([{"type": "layout.arrange", "layout": layout, "nodeIds": nodes, "x": 0, "y": 0}])
     };
-    let pictures = || -> Vec<Node> {
+    let pictures = || {
         let sizes = [(320.0, 240.0), (320.0, 480.0), (320.0, 200.0), (320.0, 320.0), (320.0, 560.0), (320.0, 180.0)];
         let picture = |(number, (width, height)): (usize, (f64, f64))| {
-            let node = Node { asset: Some(asset("x")), ..image(&number.to_string()) };
+            let node = Node { asset: Some(asset(&number.to_string())), ..image(&number.to_string()) };
             at(sized(node, width, height), number as f64 * 400.0, 0.0)
         };
-        (1..).zip(sizes).map(picture).collect()
+        let mut graph = board((1..).zip(sizes).map(picture).collect());
+        let sizes = (1..).zip(sizes).map(|(number, size)| (asset(&i32::to_string(&number)), size)).collect();
+        graph.sources = Sources { sizes, ..Sources::default() };
+        graph
     };
     let in_section = || {
         let frame = agents(sized(section("S"), 440.0, 440.0));
@@ -112,7 +116,7 @@ fn boards() -> Vec<(&'static str, Graph)> {
             after(board(vec![alone]), creates("image", 3, json!({"sectionId": "S"})).into())
         }),
         (
-            "three images in a Section without room beside b, which moves",
+            "three images in a Section between a member and b, which grows to the left",
             after(in_section(), creates("image", 3, json!({"sectionId": "S"})).into()),
         ),
         ("six results of a", targeted(board(vec![image("a")]), &["a"], 6)),
@@ -127,7 +131,7 @@ fn boards() -> Vec<(&'static str, Graph)> {
             let way = sized(at(sticky("a"), 100.0, 100.0), 200.0, 200.0);
             after(board([scattered(10), vec![way]].concat()), arrange("grid", 10))
         }),
-        ("six images arranged as a masonry", after(board(pictures()), arrange("masonry", 6))),
+        ("six images arranged as a masonry", after(pictures(), arrange("masonry", 6))),
         ("five images arranged as a flow", {
             let links = [("1", "2"), ("1", "3"), ("2", "4"), ("3", "4")];
             let links = links.iter().map(|(from, to)| connection(&format!("{from}-{to}"), from, to, Purpose::Flow));
@@ -150,7 +154,7 @@ fn shown(graph: &Graph) -> String {
     }
     let whole = nodes.iter().map(|(_, frame, _)| *frame).reduce(Frame::union).expect("nodes");
     let steps = |from: f64, to: f64, step: f64| {
-        let count = ((to - from) / step).ceil() as usize;
+        let count = ((to - from) / step).round().max(1.0) as usize;
         (0..count).map(move |index| from + (index as f64 + 0.5) * step)
     };
     for y in steps(whole.top, whole.bottom, CHARACTER.1) {
