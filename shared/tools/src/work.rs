@@ -159,17 +159,15 @@ impl Work {
         }
     }
 
-    /// Tells the revision after nodes of this work were removed, which its record does not have, and the refs that they had.
+    /// Tells the revision after nodes of this work were removed, which its record does not have, and leaves these nodes out: they have no
+    /// ref any more.
     pub async fn add_removal(&mut self, call: &Call) {
         let Some(canvas) = &self.canvas else { return };
         let since = self.revision.as_deref().unwrap_or("none");
-        let changes = call.client.get_canvas_changes(canvas).query("since", since).query("include", "authors");
-        let Ok(CanvasChanges { revision, refs, .. }) = changes.await.and_then(|read| read.value()) else { return };
-        let refs = refs.unwrap_or_default();
-        for node in self.outputs.iter_mut().filter_map(|output| output.node.as_mut()) {
-            if let Some(name) = node.strip_prefix("node:").and_then(|id| refs.get(id)) {
-                *node = name.clone();
-            }
+        let changes = call.client.get_canvas_changes(canvas).query("since", since);
+        let Ok(CanvasChanges { revision, .. }) = changes.await.and_then(|read| read.value()) else { return };
+        for output in &mut self.outputs {
+            output.node.take_if(|node| node.starts_with("node:"));
         }
         self.revision = Some(revision);
     }

@@ -87,7 +87,7 @@ impl Tool for CanvasDelete {
             Some(_) => failure,
             None => by_argument(failure, &operations),
         };
-        let nodes = operations.iter().filter_map(|it| it["nodeId"].as_str().map(str::to_owned)).collect();
+        let nodes: Vec<String> = operations.iter().filter_map(|it| it["nodeId"].as_str().map(str::to_owned)).collect();
         if arguments.dry_run == Some(true) {
             let tried = call.dry_run(&canvas, &operations).await.map_err(|error| named(error.into()))?;
             let findings = first_findings(&tried.validation.findings);
@@ -111,15 +111,15 @@ impl Tool for CanvasDelete {
                 let changes = call.client.get_canvas_changes(&canvas).query("since", &arguments.revision);
                 let changes = changes.query("include", "authors").await.and_then(|read| read.value());
                 let refs = changes.ok().and_then(|changes| changes.refs).unwrap_or_default();
-                let gone = texts(result.changes.deleted_connection_ids);
+                let named = |id: String| refs.get(&id).cloned().unwrap_or(id);
                 Ok(Answer::new(Output {
                     on: NamedCanvas::after(call, &result.canvas),
                     revision: result.canvas.revision().to_owned(),
                     dry_run: None,
                     replayed: Some(result.replayed),
                     did,
-                    deleted_nodes: nodes,
-                    deleted_connections: gone.into_iter().map(|id| refs.get(&id).cloned().unwrap_or(id)).collect(),
+                    deleted_nodes: nodes.into_iter().map(named).collect(),
+                    deleted_connections: texts(result.changes.deleted_connection_ids).into_iter().map(named).collect(),
                     findings: None,
                 }))
             }
