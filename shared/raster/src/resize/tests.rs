@@ -376,7 +376,11 @@ proptest! {
         let orientation = Orientation::from_exif(orientation.into()).unwrap();
         let (stored, scaled) = (orientation.apply_to_size(whole.size()), orientation.apply_to_size(plan.scaled));
         if reduction(stored, scaled) == 1 && orientation == Orientation::Normal {
-            prop_assert_eq!(made, super::resize(&whole, &resize).unwrap());
+            // A value that is halfway between two may be rounded to either: its sum is taken in another order.
+            let expected = super::resize(&whole, &resize).unwrap();
+            prop_assert_eq!(made.size(), expected.size());
+            let pairs = made.pixels().iter().zip(expected.pixels());
+            prop_assert!(pairs.map(|(made, expected)| made.abs_diff(*expected)).max() <= Some(1));
         } else {
             // Turned, the height is changed before the width, and the other way round in the whole image.
             let expected = super::resize(&whole, &resize).unwrap();
