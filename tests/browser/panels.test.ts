@@ -285,6 +285,7 @@ scene("an image is made again with what it was made with, and says how it was ma
   const make = page.getByRole("complementary", { name: "Make" });
   await make.getByText(/^Again, like/).waitFor();
   await becomes(() => make.getByLabel("Prompt").inputValue(), "A quiet harbor");
+  await make.getByLabel("Model", { exact: true }).waitFor();
   const chosen = await make.locator("select").evaluateAll((all) => all.map((one) => (one as HTMLSelectElement).selectedOptions[0]?.textContent));
   assert(chosen.some((one) => one?.startsWith("Sketch")), chosen.join(", "));
   assert(chosen.includes("1536x1024"), chosen.join(", "));

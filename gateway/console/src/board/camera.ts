@@ -119,6 +119,14 @@ export class Camera implements Surface {
     for (const listener of this.#promptListeners) listener();
   };
 
+  /** In a narrow window, moves the view so that the Prompt does not cover what is selected. */
+  clearPrompt(): void {
+    const selected = this.#boxOf(this.#board.getUi().selection);
+    if (!selected || this.#screen.width >= NARROW || encloses(this.free(), selected)) return;
+    const view = pannedTo(this.#view, this.#uncovered(), selected);
+    if (view) this.#go(view);
+  }
+
   /** Calls `listener` whenever the Prompt has come, gone, or moved. */
   readonly subscribeToPrompt = (listener: () => void): (() => void) => {
     this.#promptListeners.add(listener);
@@ -216,7 +224,9 @@ export class Camera implements Surface {
   /** The part of the board that no tool covers, in its pixels. */
   #uncovered(): Box {
     const { width, height } = this.#screen;
-    const { left, top, right, bottom } = width < NARROW ? COVERED_NARROW : COVERED;
+    const { left, top, right, ...covered } = width < NARROW ? COVERED_NARROW : COVERED;
+    // In a narrow window, the Prompt lies at the bottom.
+    const bottom = width < NARROW && this.#prompt ? height - this.#prompt.y : covered.bottom;
     return { x: left, y: top, width: Math.max(width - left - right, 1), height: Math.max(height - top - bottom, 1) };
   }
 

@@ -151,6 +151,8 @@ function OnBoard({ camera, subject, ...props }: Props & { camera: Camera; subjec
     };
   });
 
+  useEffect(() => camera.clearPrompt(), [camera]);
+
   /** Whether nodes are dragged over it. */
   const isUnder = (event: { clientX: number; clientY: number }) => {
     const { left, right, top, bottom } = (frame.current as HTMLDivElement).getBoundingClientRect();
