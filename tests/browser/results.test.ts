@@ -189,10 +189,10 @@ scene("what is added, pasted, duplicated and dropped covers nothing", async ({ p
   await page.keyboard.press("0");
   const files = Array.from({ length: 12 }, (_, index) => ({ name: `p${index}.png`, mimeType: "image/png", buffer: Buffer.from(png(60 + 10 * (index % 3), 40 + 10 * (index % 2))) }));
   await page.getByLabel("Images to upload").setInputFiles(files);
-  await becomes(() => page.getByRole("progressbar").count(), 0);
-  const after = await until(canvas, "twelve more, each in its place", (graph) => graph.nodes.length === 23 && near(graph).length === 0);
-  const tops = Map.groupBy(after.nodes.filter(({ title }) => /^p\d+\.png$/.test(title)), ({ position }) => position.y);
-  assert.deepEqual([...tops.values()].map((row) => row.length), [4, 4, 4], "in rows with level tops");
+  const topsOf = ({ nodes }: Graph) => Map.groupBy(nodes.filter(({ title }) => /^p\d+\.png$/.test(title)), ({ position }) => position.y);
+  const after = await until(canvas, "twelve more, in rows with level tops", (graph) => JSON.stringify([...topsOf(graph).values()].map((row) => row.length)) === "[4,4,4]");
+  assert.deepEqual(near(after), []);
+  const tops = topsOf(after);
   for (const row of tops.values()) {
     const sorted = row.toSorted((a, b) => a.position.x - b.position.x);
     for (const [index, next] of sorted.slice(1).entries()) assert.equal(next.position.x - (sorted[index]?.position.x ?? 0) - (sorted[index]?.width ?? 0), 24, "equally far from each other");
@@ -207,7 +207,10 @@ scene("titles, handles and small texts have one size at every scale", async ({ p
   await send("POST", `/assets?canvasId=${canvas.handle}`, png(400, 200));
   const image = (await read(canvas)).nodes.find(({ asset }) => asset !== undefined);
   assert(image);
-  await apply(canvas, [{ type: "node.update", nodeId: image.id, patch: { title: "Photo", position: { x: 0, y: 0 } } }]);
+  await apply(canvas, [
+    { type: "node.update", nodeId: image.id, patch: { title: "Photo" } },
+    { type: "node.move", nodeId: image.id, position: { x: 0, y: 0 } },
+  ]);
   await openBoard(page, url);
   await page.locator(".react-flow__node img").waitFor();
   const sizes = () =>
