@@ -365,9 +365,10 @@ export interface Placed {
 const clamp = (value: number, least: number, most: number) => Math.max(Math.min(value, most), least);
 
 /**
- * Where a Prompt lies: in the place that it fills if it fits there, else below what it is about, above it, or at a side of it, and at the
- * bottom of the board without room for any of these. Where it covers nothing comes first. `box`: what it is about, in pixels of the board.
- * `caption`: if that is a place, how high its title is, which is not covered. `heightAt`: how high it is at a width. `bar`: where the bar of the selection is, which it leaves room for.
+ * Where a Prompt lies: in the place that it fills if it fits there; else below what it is about, above it, or at a side of it, where it
+ * covers nothing first, and at a side only then; else at the bottom of the board. `box`: what it is about, in pixels of the board.
+ * `caption`: if that is a place, how high its title is, which is not covered. `heightAt`: how high it is at a width. `bar`: where the bar
+ * of the selection is, which it leaves room for.
  */
 export function placePrompt(screen: Size, heightAt: (width: number) => number, box: Box | undefined, caption: number | undefined, isNarrow = false, bar?: "above" | "bottom", covers: (box: Box) => boolean = () => false): Placed {
   const [left, right, least] = isNarrow ? [EDGE, EDGE, EDGE] : [COVERED.left, COVERED.right, COVERED.top];
@@ -399,8 +400,8 @@ export function placePrompt(screen: Size, heightAt: (width: number) => number, b
       { left: box.x - GAP - width, top: level, width },
     ];
     const possible = places.filter((one) => one.left >= left && one.left + width <= screen.width - right && one.top >= least && one.top + height <= bottom);
-    const [first] = possible;
-    if (first) return possible.find(({ left: x, top: y }) => !covers({ x, y, width, height })) ?? first;
+    const found = possible.find(({ left: x, top: y }) => !covers({ x, y, width, height })) ?? possible.find(({ left }) => left === middle);
+    if (found) return found;
   }
   return { ...at((left + screen.width - right) / 2, width), top: Math.max(bottom - height, EDGE) };
 }
