@@ -177,6 +177,8 @@ scene("a pointer that is switched off is not sent, and those of others can be hi
   await page.reload();
   await face(page, "Ben").waitFor();
   await drag(page, { x: 400, y: 500 }, { x: 700, y: 600 });
+  // What was sent before is gone after 10 seconds.
+  await other.locator('[data-peer="Ana"]').first().waitFor({ state: "detached", timeout: 20_000 });
   await becomes(() => other.locator('[data-peer="Ana"]').count(), 0);
   assert.equal(sent.length, before, "nothing is sent");
   await face(other, "Ana").waitFor();

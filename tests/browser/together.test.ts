@@ -425,8 +425,9 @@ scene("a change that waits when an event withdraws the role is kept, and saved w
   await saved(page);
 });
 
-const WRITING: { what: string; write: (page: Page) => Promise<void>; expected: readonly [string, string] }[] = [
-  { what: "a text", write: (page) => page.keyboard.type("tence"), expected: ["Withdrawn early", "half a sentence"] },
+// A text that is written is one change until it is sent.
+const WRITING: { what: string; write: (page: Page) => Promise<void>; expected: readonly [string, string]; kept: string }[] = [
+  { what: "a text", write: (page) => page.keyboard.type("tence"), expected: ["Withdrawn early", "half a sentence"], kept: "1 change of yours was" },
   {
     what: "a title",
     write: async (page) => {
@@ -434,10 +435,11 @@ const WRITING: { what: string; write: (page: Page) => Promise<void>; expected: r
       await page.getByLabel("Title of the canvas").fill("Renamed");
     },
     expected: ["Renamed", "half a sen"],
+    kept: "2 changes of yours were",
   },
 ];
 
-for (const { what, write, expected } of WRITING) {
+for (const { what, write, expected, kept } of WRITING) {
   scene(`${what} that is being written when the role is withdrawn is kept, and the board goes on as that of a viewer`, async ({ page, expect, isAccessible }) => {
     expect(NOBODY);
     await withoutRoles(page);
@@ -452,7 +454,7 @@ for (const { what, write, expected } of WRITING) {
     await page.route("**/operations", answer, { times: 1 });
     await node(page, "Draft").dblclick();
     await page.keyboard.type("half a sen");
-    await page.getByRole("alert").getByText("You can no longer change this canvas. 2 changes of yours were not saved.").waitFor();
+    await page.getByRole("alert").getByText(`You can no longer change this canvas. ${kept} not saved.`).waitFor();
     await becomes(() => page.getByRole("toolbar", { name: "Tools" }).getByRole("button").count(), 2, "tools that change nothing");
     await becomes(() => page.locator(".react-flow__node textarea, h1 input").count(), 0);
     const [title, content] = expected;
