@@ -43,8 +43,8 @@ export function Dialog({ label, className, close, children }: DialogProps) {
       tabIndex={-1}
       aria-label={label}
       className={className}
-      // React lets the event of a dialog within this one bubble.
-      onClose={({ target, currentTarget }) => target === currentTarget && close()}
+      // React lets the event of a dialog within this one bubble. That of a dialog which has left the page comes late: another may be open.
+      onClose={({ target, currentTarget }) => target === currentTarget && currentTarget.isConnected && close()}
       // A press on the content and a release beside it also make a click on the dialog: a person has marked text.
       onPointerDown={({ target, currentTarget }) => void (isBeside.current = target === currentTarget)}
       onClick={({ target, currentTarget }) => target === currentTarget && isBeside.current && close()}
