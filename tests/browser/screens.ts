@@ -39,8 +39,13 @@ const at = (path: string, heading: string) => async (page: Page) => {
 const onBoard = async (page: Page) => {
   await page.goto(studio.url);
   await isLive(page);
+  // The view of an earlier visit is kept, and need not show any node.
+  await page.locator("[data-stage]").waitFor();
+  for (let look = 0; look < 40 && !(await node(page, "Square").isVisible()); look += 1) {
+    await page.keyboard.press("0");
+    await page.waitForTimeout(250);
+  }
   await node(page, "Square").waitFor();
-  // The view of an earlier visit is kept.
   await page.keyboard.press("0");
 };
 /** Opens the board with these nodes selected and this panel beside it. */
