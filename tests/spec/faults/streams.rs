@@ -22,12 +22,12 @@ async fn without_redis_pointers_are_shown_at_the_same_gateway() {
     let account = stack.account().await;
     let user = stack.user_of(&account, "all").await;
     let canvas = user.make_canvas().await;
-    let (one, two) = (stack.person(&account).await, stack.person(&account).await);
+    let (one, two, three) = (stack.person(&account).await, stack.person(&account).await, stack.person(&account).await);
     let query = format!("canvas={}&pointers=true", text(&canvas, "/id"));
     let mut here = Followed::open_in_browser(&two, &query).await;
-    let mut there = Followed::open_in_browser(&two.at(&stack, 1), &query).await;
+    let mut there = Followed::open_in_browser(&three.at(&stack, 1), &query).await;
     for followed in [&mut here, &mut there] {
-        followed.until("presence", |_| true).await;
+        followed.until("presence", |data| surfaces(data) == ["browser", "browser"]).await;
     }
     stack.networks().redis.cut();
     // Each gateway knows its own participants alone, once it has noticed.
