@@ -33,6 +33,9 @@ async function pieces() {
 
 async function select(page: Page, ...titles: string[]): Promise<void> {
   await page.keyboard.press("Escape");
+  // A window that has just become wider is fitted anew.
+  await page.waitForTimeout(300);
+  await page.keyboard.press("0");
   for (const [at, title] of titles.entries()) {
     const isSection = title === "Frame";
     await (isSection ? page.getByText(title, { exact: true }).last() : node(page, title)).click({ ...(at > 0 && { modifiers: ["Shift"] }), ...(!isSection && { position: { x: 20, y: 20 } }) });

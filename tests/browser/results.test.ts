@@ -222,12 +222,12 @@ scene("what is added, pasted, duplicated and dropped covers nothing", async ({ p
   await becomes(() => page.getByRole("progressbar").count(), 0);
   const rowsOf = ({ nodes }: Graph) => [...Map.groupBy(nodes.filter(({ title }) => /^p\d+\.png$/.test(title)), ({ position }) => position.y).values()];
   // The service puts them on nothing, too, until they are moved to their places.
-  const after = await until(canvas, "twelve more, in rows with level tops", (graph) => rowsOf(graph).map((row) => row.length).join(" ") === "4 4 4");
-  assert.deepEqual(near(after), []);
-  for (const row of rowsOf(after)) {
+  const gapsOf = (row: Graph["nodes"]) => {
     const sorted = row.toSorted((a, b) => a.position.x - b.position.x);
-    for (const [index, next] of sorted.slice(1).entries()) assert.equal(next.position.x - (sorted[index]?.position.x ?? 0) - (sorted[index]?.width ?? 0), 24, "equally far from each other");
-  }
+    return sorted.slice(1).map((next, index) => next.position.x - (sorted[index]?.position.x ?? 0) - (sorted[index]?.width ?? 0));
+  };
+  const after = await until(canvas, "twelve more, in rows with level tops, equally far from each other", (graph) => JSON.stringify(rowsOf(graph).map(gapsOf)) === JSON.stringify(Array(3).fill([24, 24, 24])));
+  assert.deepEqual(near(after), []);
 }, 120);
 
 scene("titles, handles and small texts have one size at every scale", async ({ page, expect, isAccessible }) => {

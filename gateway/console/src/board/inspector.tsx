@@ -481,16 +481,17 @@ function ActionForm({ board, canvas, action, sources: nodes, attempt }: ActionsP
           set={(value) => setEntries((entries) => ({ ...entries, [parameter.id]: value }))}
         />
       ))}
-      {error !== undefined && (
-        <p className={styles.problem} role="alert">
-          {problems[""] ?? (Object.keys(problems).length > 0 ? "Some values are not possible." : messageOf(error))}
-        </p>
-      )}
       <Unanswered />
       <QueueHint queues={["image"]} />
       <Button look="primary" type="submit" isBusy={isStarting} disabled={needsSecond && others.length === 0}>
         {isStarting ? "Starting…" : attempt ? "Run again" : "Run into a new node"}
       </Button>
+      {/* Below the button, which has the keyboard and stays in view. */}
+      {error !== undefined && (
+        <p className={styles.problem} role="alert">
+          {problems[""] ?? (Object.keys(problems).length > 0 ? "Some values are not possible." : messageOf(error))}
+        </p>
+      )}
     </form>
   );
 }
