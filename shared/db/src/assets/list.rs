@@ -72,7 +72,7 @@ fn saying(answer: Option<AiGenerated>) -> Option<Vec<String>> {
 /// Lists at most `limit` of the assets that are wanted. Of nodes, those count that `reader` may read.
 ///
 /// The server plans the statement for the values that it is given, and so reads the index of the default order, or sorts what the
-/// canvas or the account has: 20000 assets in 30 ms, and in 70 ms with `words` or a `tag` that none has.
+/// canvas or the account has: 20000 assets in 20 to 60 ms, and in 200 ms with `words` or a `tag` that none has.
 #[tracing::instrument(skip_all, name = "db.asset.list")]
 pub async fn list(
     conn: &mut PgConnection,
