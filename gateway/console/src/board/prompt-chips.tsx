@@ -16,7 +16,9 @@ export function Select({ label, value, set, children }: { label: string; value: 
   const id = useId();
   return (
     <div className={styles.select}>
-      <label htmlFor={id}>{label}</label>
+      <label className="unseen" htmlFor={id}>
+        {label}
+      </label>
       <select id={id} value={value} title={label} onChange={({ target }) => set(target.value)}>
         {children}
       </select>
