@@ -29,7 +29,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use service::shares::Key;
 use sha2::{Digest, Sha256};
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, task::JoinHandle};
 use uuid::Uuid;
 
 use crate::address::ClientAddress;
@@ -274,7 +274,7 @@ async fn receive(
     {
         return Err(Problem::unprocessable("bytes", format!("is {length}, not {declared} as declared")));
     }
-    let lease = Lease::take(app, hash).await?;
+    let mut lease = Lease::take(app, hash).await?;
     taskqueue::failpoint!("link.leased");
     let from_link = FromLink { hash: &hash, lease: lease.id, slot: &link.slot };
     let upload = Upload {
@@ -288,10 +288,14 @@ async fn receive(
         body,
     };
     let uploaded = tokio::select! {
-        uploaded = upload.perform(app, &caller, trace) => uploaded.map_err(hidden)?,
+        uploaded = upload.perform(app, &caller, trace) => uploaded.map_err(hidden),
         never = lease.renew() => match never {},
     };
-    answer(app, &caller, link.canvas, uploaded).await
+    // Before the answer, so that the next request finds the link free.
+    if let Some(release) = lease.release() {
+        release.await.ok();
+    }
+    answer(app, &caller, link.canvas, uploaded?).await
 }
 
 /// The answer to the same bytes, sent again.
@@ -342,6 +346,7 @@ struct Lease {
     app: App,
     hash: SecretHash,
     id: Uuid,
+    is_held: bool,
 }
 
 impl Lease {
@@ -349,7 +354,7 @@ impl Lease {
     async fn take(app: &App, hash: SecretHash) -> Result<Self> {
         let id = Uuid::now_v7();
         match db::links::lease(&mut *app.connection().await?, &hash, id, LEASE_SECONDS).await? {
-            true => Ok(Self { app: app.clone(), hash, id }),
+            true => Ok(Self { app: app.clone(), hash, id, is_held: true }),
             false => Err(Problem::Conflict("another upload to this link is in progress".into(), None)),
         }
     }
@@ -367,13 +372,14 @@ impl Lease {
             }
         }
     }
-}
 
-impl Drop for Lease {
-    fn drop(&mut self) {
-        let Ok(runtime) = Handle::try_current() else { return };
+    /// Gives the lease back, once, in a task that outlives a request that breaks off.
+    fn release(&mut self) -> Option<JoinHandle<()>> {
+        if !std::mem::take(&mut self.is_held) {
+            return None;
+        }
         let (app, hash, id) = (self.app.clone(), self.hash, self.id);
-        runtime.spawn(async move {
+        let release = async move {
             let released = async {
                 let mut connection = app.connection().await?;
                 Ok::<_, Problem>(db::links::release(&mut connection, &hash, id).await?)
@@ -381,7 +387,14 @@ impl Drop for Lease {
             if released.await.is_err() {
                 tracing::debug!("the lease of an upload link was not given back");
             }
-        });
+        };
+        Some(Handle::try_current().ok()?.spawn(release))
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.release();
     }
 }
 
