@@ -88,7 +88,8 @@ impl Row {
 pub const SHORT: [u8; 6] = [6, 8, 11, 18, 26, 29];
 
 const SLOWER: Bound = Bound::Twice(1000.0);
-const SECOND_TO_RUN: &[(Kind, Bound)] = &[(Kind::Running, Bound::Milliseconds(2000.0))];
+/// The attack fills the queue of the worker: what waits there, a start or an import, waits for the first free slot.
+const FULL_QUEUE: &[(Kind, Bound)] = &[(Kind::Running, Bound::Milliseconds(2000.0)), (Kind::Import, SLOWER)];
 const SMALL_QUOTA: &[(&str, &str)] = &[("CANVAS_ACCOUNT_STORAGE_MAX", stock::QUOTA)];
 /// An address of an attacker is a proxy that is trusted.
 const PROXY: &[(&str, &str)] = &[("CANVAS_TRUSTED_PROXIES", "127.0.1.1/32")];
@@ -310,7 +311,7 @@ pub static ROWS: [Row; 43] = [
         ..Row::new(31, "PNG renders", |s, _| Box::pin(workers::renders(s)), &[200, 429, 503], &[200])
     },
     Row {
-        bounds: SECOND_TO_RUN,
+        bounds: FULL_QUEUE,
         ..Row::new(
             32,
             "generations of a provider that hangs",
@@ -320,7 +321,7 @@ pub static ROWS: [Row; 43] = [
         )
     },
     Row {
-        bounds: SECOND_TO_RUN,
+        bounds: FULL_QUEUE,
         ..Row::new(33, "a thousand Recipe runs", |s, _| Box::pin(workers::recipes(s)), &[202, 402, 422, 429], &[202])
     },
     Row {

@@ -8,7 +8,9 @@
 //! supports SVG's `direction`. Bidirectional controls of the author are dropped, so that text cannot reorder its
 //! surroundings.
 
-use icu_segmenter::LineSegmenter;
+use std::sync::LazyLock;
+
+use icu_segmenter::{LineSegmenter, LineSegmenterBorrowed};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthChar;
 
@@ -110,6 +112,10 @@ fn is_break(c: char) -> bool {
 /// A place where a word may be broken, which then shows a hyphen (U+00AD).
 const SOFT_HYPHEN: char = '\u{ad}';
 
+/// Made once, because its dictionaries are looked up by locale. A short text is broken in less time than that takes.
+static SEGMENTER: LazyLock<LineSegmenterBorrowed<'static>> =
+    LazyLock::new(|| LineSegmenter::new_dictionary(Default::default()));
+
 /// Breaks `text` into lines (UAX 14, with dictionaries for Thai, Lao, Khmer and Burmese); breaks a word wider than a line
 /// between clusters (UAX 29).
 pub(super) fn wrap(text: &str, face: Face, limits: Limits) -> Wrapped {
@@ -119,7 +125,7 @@ pub(super) fn wrap(text: &str, face: Face, limits: Limits) -> Wrapped {
     let mut begins = true;
     let mut parts = Vec::new();
     // The first break is the start.
-    for to in LineSegmenter::new_dictionary(Default::default()).segment_str(&text).skip(1) {
+    for to in SEGMENTER.segment_str(&text).skip(1) {
         if begins {
             page.open.rtl = is_rtl(&text[from..]);
         }
