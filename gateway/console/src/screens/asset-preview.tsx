@@ -8,6 +8,7 @@ import { type Asset, assets, formatOf, removedOf, shownBy, sizeOf, type Usage } 
 import { useImage } from "../board/images.ts";
 import { Problem } from "../errors.ts";
 import { bytes, count } from "../format.ts";
+import { ASSETS } from "../library/listing.ts";
 import { useSession } from "../session.ts";
 import { Modal } from "../ui/dialog.tsx";
 import { Button, Failure, Icon, Notice, Waiting } from "../ui/parts.tsx";

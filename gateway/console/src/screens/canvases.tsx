@@ -1,5 +1,5 @@
 import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
-import { type ReactNode, useEffect, useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { flushSync } from "react-dom";
 import { Link, useLocation } from "wouter";
 import { canvasPath } from "../address.ts";
@@ -166,24 +166,18 @@ function Card({ canvas, active }: { canvas: CanvasSummary; active: number }) {
   const isShared = canvas.accessRole !== "owner";
   const mayRename = canvas.accessRole !== "viewer" && session.scopes.includes("canvas:write");
   const name = canvas.title || "Untitled";
-  // A field in a link would be a link.
-  const CardLink = isRenaming ? NoLink : Link;
   function end(isByKey: boolean) {
     flushSync(() => setIsRenaming(false));
     if (isByKey) pencil.current?.focus();
   }
   return (
     <li className={styles.item}>
-      <CardLink href={canvasPath(canvas)} className={styles.card ?? ""}>
+      <Link href={canvasPath(canvas)} className={styles.card}>
         <Thumbnail canvas={canvas} />
         <div className={styles.text}>
-          {isRenaming ? (
-            <Rename canvas={canvas} end={end} />
-          ) : (
-            <h2 className={styles.title} dir="auto">
-              {name}
-            </h2>
-          )}
+          <h2 className={styles.title} dir="auto">
+            {name}
+          </h2>
           <p className={styles.meta}>
             <span>{count(canvas.nodeCount, "node")}</span>
             <time dateTime={canvas.updatedAt}>{ago(canvas.updatedAt)}</time>
@@ -201,8 +195,10 @@ function Card({ canvas, active }: { canvas: CanvasSummary; active: number }) {
             </p>
           )}
         </div>
-      </CardLink>
-      {!isRenaming && (
+      </Link>
+      {isRenaming ? (
+        <Rename canvas={canvas} end={end} />
+      ) : (
         <div className={styles.buttons}>
           {mayRename && (
             <Button ref={pencil} aria-label={`Rename ${name}`} title="Rename" onClick={() => setIsRenaming(true)}>
@@ -216,9 +212,7 @@ function Card({ canvas, active }: { canvas: CanvasSummary; active: number }) {
   );
 }
 
-const NoLink = ({ className, children }: { href: string; className: string; children: ReactNode }) => <div className={className}>{children}</div>;
-
-/** The title of a canvas as a field, which Enter applies, and leaving it. */
+/** The title of a canvas as a field over it, which Enter applies, and leaving it. */
 function Rename({ canvas, end }: { canvas: CanvasSummary; end: (isByKey: boolean) => void }) {
   const queries = useQueryClient();
   const field = useRef<HTMLInputElement>(null);
@@ -241,10 +235,9 @@ function Rename({ canvas, end }: { canvas: CanvasSummary; end: (isByKey: boolean
     }
   }
   return (
-    <>
+    <div className={styles.rename}>
       <input
         ref={field}
-        className={styles.rename}
         aria-label="Title of the canvas"
         dir="auto"
         maxLength={160}
@@ -261,7 +254,7 @@ function Rename({ canvas, end }: { canvas: CanvasSummary; end: (isByKey: boolean
         }}
       />
       {error !== undefined && <Notice error={error} />}
-    </>
+    </div>
   );
 }
 
