@@ -272,7 +272,6 @@ function WorkRow({ board, node }: { board: Board; node: Node }) {
 }
 
 function PromptForm({ board, canvas, graph, ui, subject, node, isPanel = false, kinds }: PromptProps & { kinds: { image: boolean; video: boolean } }) {
-  const { session } = useSession();
   const queries = useQueryClient();
   const ids = useId();
   const models = useQuery({ queryKey: ["models", "all"], queryFn: ({ signal }) => api.allModels(signal), staleTime: 60_000 });

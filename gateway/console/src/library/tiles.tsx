@@ -66,7 +66,7 @@ export function Tiles<T extends Tile>({ label, action, tiles, size, choose, isCh
     if (!isMoving.current) return;
     isMoving.current = false;
     grid.current?.querySelector<HTMLElement>("[tabindex='0']")?.focus();
-  }, [at]);
+  });
 
   function type(event: KeyboardEvent) {
     const next = stepOf(rows, ratios, at, event.key);
@@ -79,44 +79,48 @@ export function Tiles<T extends Tile>({ label, action, tiles, size, choose, isCh
   }
 
   return (
-    <div ref={grid} className={styles.grid} {...(tiles.length > 0 && { role: "grid", "aria-label": label, "aria-rowcount": rows.length })} tabIndex={-1} aria-busy={isBusy} onKeyDown={type}>
-      {rows.map((row, index) => (
-        <RowOf key={row.from} row={row} index={index} isNeeded={index < 2 || (at >= row.from - 1 && at <= row.to)}>
-          {() =>
-            tiles.slice(row.from, row.to).map((tile, within) => {
-              const wide = Math.floor((ratios[row.from + within] ?? 1) * row.height);
-              const chosen = isChosen?.(tile);
-              return (
-                <div key={tile.key} role="gridcell" className={styles.tile} style={{ width: wide }}>
-                  <button
-                    type="button"
-                    tabIndex={row.from + within === at ? 0 : -1}
-                    title={tile.hint ?? tile.title}
-                    aria-pressed={chosen}
-                    aria-disabled={(isFull && chosen === false) || undefined}
-                    draggable={drag !== undefined}
-                    onDragStart={drag && ((event) => drag(tile, event))}
-                    onFocus={() => setCurrent(tile.key)}
-                    onClick={() => (isFull && chosen === false ? undefined : choose(tile))}
-                  >
-                    {action !== "" && <span className="unseen">{action} </span>}
-                    <Face tile={tile} width={wide} height={row.height} />
-                    <span className={styles.title} dir="auto">
-                      {tile.title}
-                    </span>
-                    <span className={styles.note}>{tile.note}</span>
-                    {chosen === true && (
-                      <span className={styles.tick}>
-                        <Icon name="check" size={14} />
-                      </span>
-                    )}
-                  </button>
-                </div>
-              );
-            })
-          }
-        </RowOf>
-      ))}
+    <div ref={grid} className={styles.frame}>
+      {tiles.length > 0 && (
+        <div className={styles.grid} role="grid" aria-label={label} aria-rowcount={rows.length} tabIndex={-1} aria-busy={isBusy} onKeyDown={type}>
+          {rows.map((row, index) => (
+            <RowOf key={row.from} row={row} index={index} isNeeded={index < 2 || (at >= row.from - 1 && at <= row.to)}>
+              {() =>
+                tiles.slice(row.from, row.to).map((tile, within) => {
+                  const wide = Math.floor((ratios[row.from + within] ?? 1) * row.height);
+                  const chosen = isChosen?.(tile);
+                  return (
+                    <div key={tile.key} role="gridcell" className={styles.tile} style={{ width: wide }}>
+                      <button
+                        type="button"
+                        tabIndex={row.from + within === at ? 0 : -1}
+                        title={tile.hint ?? tile.title}
+                        aria-pressed={chosen}
+                        aria-disabled={(isFull && chosen === false) || undefined}
+                        draggable={drag !== undefined}
+                        onDragStart={drag && ((event) => drag(tile, event))}
+                        onFocus={() => setCurrent(tile.key)}
+                        onClick={() => (isFull && chosen === false ? undefined : choose(tile))}
+                      >
+                        {action !== "" && <span className="unseen">{action} </span>}
+                        <Face tile={tile} width={wide} height={row.height} />
+                        <span className={styles.title} dir="auto">
+                          {tile.title}
+                        </span>
+                        <span className={styles.note}>{tile.note}</span>
+                        {chosen === true && (
+                          <span className={styles.tick}>
+                            <Icon name="check" size={14} />
+                          </span>
+                        )}
+                      </button>
+                    </div>
+                  );
+                })
+              }
+            </RowOf>
+          ))}
+        </div>
+      )}
     </div>
   );
 }
