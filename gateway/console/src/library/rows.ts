@@ -4,6 +4,8 @@ export interface Row {
   to: number;
   /** The height of its images. */
   height: number;
+  /** Whether its images reach from side to side, but for parts of pixels. */
+  isFull: boolean;
 }
 
 /** Ratios that are shown as they are. What is narrower or wider has a margin. */
@@ -28,7 +30,8 @@ export function rowsOf(ratios: readonly number[], width: number, height: number,
     }
     const filling = fitting(sum, to - from);
     const isShort = to === ratios.length && filling > height;
-    rows.push({ from, to, height: Math.max(Math.floor(isShort ? height : Math.min(filling, 1.6 * height)), 1) });
+    const isFull = !isShort && filling <= 1.6 * height;
+    rows.push({ from, to, height: Math.max(Math.floor(isShort ? height : Math.min(filling, 1.6 * height)), 1), isFull });
     from = to;
   }
   return rows;

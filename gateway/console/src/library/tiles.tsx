@@ -89,7 +89,7 @@ export function Tiles<T extends Tile>({ label, action, tiles, size, choose, isCh
                   const wide = Math.floor((ratios[row.from + within] ?? 1) * row.height);
                   const chosen = isChosen?.(tile);
                   return (
-                    <div key={tile.key} role="gridcell" className={styles.tile} style={{ width: wide }}>
+                    <div key={tile.key} role="gridcell" className={styles.tile} style={{ width: wide, flexGrow: row.isFull ? 1 : 0 }}>
                       <button
                         type="button"
                         tabIndex={row.from + within === at ? 0 : -1}
@@ -141,7 +141,7 @@ function Face({ tile: { asset, words, isVideo }, width, height }: { tile: Tile; 
   const isGone = asset === undefined || hasFailed;
   return (
     <span className={styles.face} style={{ height }} data-state={words === undefined ? (url ? "drawn" : isGone ? "failed" : "waiting") : "words"}>
-      {words !== undefined ? <span dir="auto">{words}</span> : url ? <img src={url} alt="" decoding="async" draggable={false} /> : isGone && <Icon name={isVideo ? "video" : "image"} size={22} />}
+      {words !== undefined ? <span dir="auto">{words}</span> : url ? <img src={url} alt="" aria-hidden="true" decoding="async" draggable={false} /> : isGone && <Icon name={isVideo ? "video" : "image"} size={22} />}
       {isVideo && url && (
         <span className={styles.play}>
           <Icon name="play" size={13} />
