@@ -43,15 +43,15 @@ scene("assets are shown as images, found by name and by canvas, and opened large
   await signIn(page, token, "/assets");
   await heading(page, "Assets");
   await tile(page, "harbor.png").waitFor();
-  await page.getByText("640 × 480 · PNG").waitFor();
-  await page.waitForFunction(() => document.querySelectorAll("main li img").length === 3);
+  await page.getByText("· 640 × 480").waitFor();
+  await page.waitForFunction(() => document.querySelectorAll("main [role=gridcell] img").length === 3);
   await becomes(() => page.locator("#x").count(), 0, "a name is text");
   await isAccessible();
 
-  await page.getByLabel("Search by name").fill("BOAT");
+  await page.getByLabel("Search by title, name or prompt").fill("BOAT");
   await tile(page, "harbor.png").waitFor({ state: "detached" });
   await tile(page, "boat.png").waitFor();
-  await page.getByLabel("Search by name").fill("");
+  await page.getByLabel("Search by title, name or prompt").fill("");
   await page.getByLabel("Canvas", { exact: true }).selectOption("Moodboard");
   await tile(page, "harbor.png").waitFor({ state: "detached" });
   assert.match(page.url(), /canvas=/, "the filter is in the address");
@@ -157,7 +157,7 @@ scene("an asset is put on the board by click, by keyboard and by dragging", asyn
   await openBoard(page, url);
   await page.keyboard.press("a");
   const panel = page.getByRole("complementary", { name: "Assets" });
-  await panel.getByLabel("Which assets").selectOption("In this canvas");
+  await panel.getByText("This board", { exact: true }).click();
   const tiles = panel.getByRole("button", { name: /^Put on the board:/ });
   await tiles.nth(2).waitFor();
   await isAccessible();

@@ -40,8 +40,9 @@ scene("an Element is made from an upload and an image of a canvas, gets a second
   const picker = page.getByRole("dialog", { name: "Source images" });
   await picker.getByLabel("Image to upload").setInputFiles({ name: "mug.png", mimeType: "image/png", buffer: Buffer.from(png(64, 64)) });
   await picker.getByText("1 of 8 chosen").waitFor();
-  await picker.getByLabel("From").selectOption(canvas.handle);
-  await picker.getByRole("listitem").getByRole("button").first().click();
+  await picker.getByLabel("Canvas", { exact: true }).selectOption(canvas.handle);
+  await picker.getByRole("button", { name: /^mug.png/ }).waitFor({ state: "detached" });
+  await picker.getByRole("gridcell").getByRole("button").first().click();
   await picker.getByText("2 of 8 chosen").waitFor();
   await picker.locator("img").first().waitFor();
   await isAccessible();
@@ -133,11 +134,18 @@ scene("Make uses an Element in the version that was chosen", async ({ page, expe
   await node(page, "Brief").click();
   await page.getByRole("button", { name: "Make", exact: true }).click();
   const panel = page.getByRole("complementary", { name: "Make" });
-  const chosen = panel.getByRole("group", { name: "Elements" });
-  await chosen.getByLabel("Add an Element").selectOption({ label: "Soft light · Style · v1" });
+  const chosen = panel.getByRole("group", { name: /^Made from/ });
+  const add = async () => {
+    await chosen.getByRole("button", { name: "Add an image…" }).click();
+    const dialog = page.getByRole("dialog", { name: "Image to make it from" });
+    await dialog.getByText("Elements", { exact: true }).click();
+    await dialog.getByRole("button", { name: "Soft light Style · v1" }).click();
+    await dialog.waitFor({ state: "detached" });
+  };
+  await add();
   await chosen.getByRole("button", { name: "Leave out Soft light" }).press("Enter");
-  await becomes(() => chosen.evaluate((group) => group === document.activeElement), true, "the keyboard stays with the Elements");
-  await chosen.getByLabel("Add an Element").selectOption({ label: "Soft light · Style · v1" });
+  await becomes(() => chosen.evaluate((group) => group === document.activeElement), true, "the keyboard stays with what it is made from");
+  await add();
   await isAccessible();
   await panel.getByRole("button", { name: /^Make · / }).click();
   type Made = { metadata: { provenance?: { elements: string[] } } };

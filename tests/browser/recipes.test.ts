@@ -176,7 +176,8 @@ scene("a Recipe is run on the board with the selected text, beside it, and its i
   await becomes(() => page.evaluate(() => document.activeElement?.tagName), "TEXTAREA", "the field has the keyboard");
   await panel.getByRole("button", { name: "Run · free" }).click();
   await panel.getByText("Write a text here.").waitFor();
-  await panel.getByLabel("Take a text of the canvas for Subject").selectOption({ label: "Brief" });
+  await panel.getByRole("button", { name: "Take a text of the canvas for Subject" }).click();
+  await page.getByRole("dialog", { name: "Text for Subject" }).getByRole("button", { name: /Brief$/ }).click();
   await isAccessible();
   const sent = page.waitForRequest((request) => request.method() === "POST" && /\/recipes\/[^/]+\/runs$/.test(request.url()) && request.postDataJSON().validateOnly !== true);
   await panel.getByRole("button", { name: "Run · free" }).click();
@@ -284,12 +285,12 @@ scene("a step that fails says why, and what depends on it is not made", async ({
   await isAccessible();
 
   await page.goto(`/runs?canvas=${encodeURIComponent(canvas.handle)}&state=failed`);
-  await page.getByRole("button", { name: /^Recipe/ }).click();
+  await page.getByRole("button", { name: /^Refused/ }).click();
   await page.getByRole("link", { name: "New attempt…" }).click();
   await heading(page, "Refused");
   await page.goto(url);
   await page.getByRole("button", { name: "Runs", exact: true }).click();
-  await page.getByRole("complementary", { name: "Runs" }).getByRole("button", { name: "New attempt…" }).press("Enter");
+  await page.getByRole("complementary", { name: "Runs" }).getByRole("button", { name: "Again" }).press("Enter");
   await page.getByRole("complementary", { name: "Recipes" }).getByRole("button", { name: /^Run the selected Refused/ }).waitFor();
 });
 

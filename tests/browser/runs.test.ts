@@ -13,7 +13,7 @@ import { ownGateway } from "./processes.ts";
 import { admin, apply, connect, makeBoard, makeCanvas, png, read, runAction, send, stranger, TOKEN } from "./service.ts";
 import { heading, signIn } from "./steps.ts";
 
-const row = (page: Page, name: string) => page.getByRole("main").getByRole("listitem").filter({ has: page.getByRole("button", { name: new RegExp(`^${name}`) }) });
+const row = (page: Page, name: string) => page.getByRole("main").getByRole("listitem").filter({ has: page.getByRole("button", { name: new RegExp(`^${name}`, "i") }) });
 
 /** The first model of the account's connection, whose provider is a simulator that a prompt commands. */
 async function simulated(): Promise<string> {
@@ -34,7 +34,7 @@ scene("runs are listed with their canvas, filtered in the address, and opened at
   await runAction(canvas, target);
   await signIn(page, TOKEN, `/runs?canvas=${encodeURIComponent(canvas.handle)}`);
   await heading(page, "Runs");
-  const action = row(page, "Action");
+  const action = row(page, "Resize");
   await action.getByText(/^Succeeded in \d/).waitFor();
   await action.getByText("free").waitFor();
   await isAccessible();
@@ -46,7 +46,7 @@ scene("runs are listed with their canvas, filtered in the address, and opened at
   await page.getByLabel("Kind").selectOption("Actions");
   await action.getByText("Succeeded").waitFor();
 
-  await action.getByRole("button", { name: /^Action/ }).click();
+  await action.getByRole("button", { name: /^Resize/ }).click();
   const timeline = page.getByRole("list", { name: "Timeline" });
   await timeline.getByText("Accepted").waitFor();
   await timeline.getByText("Succeeded").waitFor();
@@ -55,7 +55,7 @@ scene("runs are listed with their canvas, filtered in the address, and opened at
   await page.getByRole("button", { name: "Copy the handle" }).click();
   assert.match(page.url(), /run=run/, "an open run is in the address");
   await isAccessible();
-  await action.getByRole("link", { name: "Open Runs of a harbor at its nodes" }).click();
+  await action.getByRole("link", { name: "Show in Runs of a harbor" }).click();
   await page.locator('.react-flow__node.selected[aria-label*="Result"]').waitFor();
 });
 
@@ -68,10 +68,10 @@ scene("a run appears by itself, and a refusal of the provider is explained", asy
   // It is shown for some seconds, so it is waited for from the beginning.
   const told = page.getByRole("status").getByText("Images: failed").waitFor();
   await generate(canvas, target, "a boat [[sim:content]]", model);
-  const run = row(page, "Generate");
+  const run = row(page, "a boat");
   await run.getByText("Failed").waitFor();
   await told;
-  await run.getByRole("button", { name: /^Generate/ }).press("Enter");
+  await run.getByRole("button", { name: /^a boat/i }).press("Enter");
   await run.getByText("The provider refused the request.").waitFor();
   await run.getByText("The same start would fail in the same way.").waitFor();
   await run.getByText("provider_rejected").waitFor();
@@ -94,7 +94,7 @@ scene("work that failed is started again in the same nodes, with what it was sta
   const { nodes } = await until(canvas, "both have failed", (graph) => graph.nodes.filter((node) => job(node) === "failed").length === 2);
   await page.keyboard.press("Escape");
   await page.getByRole("button", { name: "Runs", exact: true }).click();
-  await page.getByRole("complementary", { name: "Runs" }).getByRole("button", { name: "New attempt…" }).press("Enter");
+  await page.getByRole("complementary", { name: "Runs" }).getByRole("button", { name: "Again" }).press("Enter");
   await make.getByText("Another attempt at “A boat").waitFor();
   await page.getByRole("button", { name: "Inspect", exact: true }).click();
   await page.keyboard.press("Escape");
@@ -113,7 +113,7 @@ scene("work that failed is started again in the same nodes, with what it was sta
   await make.getByText("Another attempt at “A boat").waitFor();
 
   await page.goto(`/runs?canvas=${encodeURIComponent(canvas.handle)}`);
-  await row(page, "Generate").getByRole("button", { name: /^Generate/ }).click();
+  await row(page, "a boat").getByRole("button", { name: /^a boat/i }).click();
   await page.getByRole("link", { name: "New attempt…" }).click();
   await make.getByText("Another attempt at “A boat").waitFor();
   await becomes(() => make.getByLabel("Prompt").inputValue(), "A boat [[sim:content]]");
@@ -186,8 +186,8 @@ scene("a run is canceled with its empty nodes, after a question", async ({ page,
   const start = { canvasId: canvas.id, baseRevision: canvas.revision, idempotencyKey: randomUUID(), prompt: "a boat [[sim:hang]]", model, place: { title: "Never" }, count: 2 };
   const { run: handle } = await send<{ run: string }>("POST", "/images/generate", start);
   await signIn(page, TOKEN, `/runs?canvas=${encodeURIComponent(canvas.handle)}`);
-  const run = row(page, "Generate × 2");
-  await run.getByRole("progressbar", { name: "Progress of Generate × 2" }).waitFor();
+  const run = row(page, "a boat");
+  await run.getByRole("progressbar", { name: "Progress of a boat [[sim:hang]]" }).waitFor();
   await run.getByRole("button", { name: "Cancel" }).press("Enter");
   const question = page.getByRole("dialog", { name: "Cancel generate?" });
   await question.getByLabel("Also delete the empty nodes that were made for it").waitFor();
@@ -209,11 +209,11 @@ scene("videos are played in the list of runs", async ({ page, expect }) => {
   await signIn(page, token, "/runs?kind=video");
   await page.getByRole("heading", { name: "No run matches" }).waitFor();
   await send("POST", "/videos/generate", { model: "animatic", prompt: "a kite", idempotencyKey: randomUUID(), durationSeconds: 1, resolution: "480p" }, token);
-  const video = row(page, "Video");
+  const video = row(page, "a kite");
   await video.getByText("Succeeded").waitFor();
   await video.getByText("draft", { exact: true }).waitFor();
   await video.getByText("1 credit").waitFor();
-  await video.getByRole("button", { name: /^Video/ }).click();
+  await video.getByRole("button", { name: /^a kite/ }).click();
   const player = video.locator("video");
   await player.waitFor();
   await page.waitForFunction(() => (document.querySelector("video")?.readyState ?? 0) >= 1);
@@ -242,7 +242,7 @@ scene("the steps of a Recipe are shown with their texts and images", async ({ pa
   const start = { canvasId: canvas.id, baseRevision: canvas.revision, idempotencyKey: randomUUID(), inputs: { brief: "A quiet harbor at dawn" } };
   const { run } = await send<{ run: string }>("POST", "/recipes/storyboard/runs", start);
   await signIn(page, TOKEN, `/runs?canvas=${encodeURIComponent(canvas.handle)}&run=${encodeURIComponent(run)}`);
-  const item = row(page, "Recipe");
+  const item = row(page, "Storyboard");
   const outputs = item.getByRole("list", { name: "Outputs" });
   await outputs.getByRole("link", { name: "Treatment" }).waitFor();
   await outputs.locator("blockquote").first().waitFor();
@@ -290,11 +290,11 @@ scene("of images that fail in part, the board shows those that were made, and sa
   await isAccessible();
   await page.getByRole("button", { name: "Runs", exact: true }).click();
   const runs = page.getByRole("complementary", { name: "Runs" });
-  await runs.getByText(/^failed · 1 of 2/).waitFor();
-  await runs.getByRole("button", { name: "Why" }).press("Enter");
+  await runs.getByText("Failed, 1 of 2").waitFor();
+  await runs.getByRole("button", { name: /^Two boats/ }).press("Enter");
   await runs.getByText(/1 of 2 outputs failed/).waitFor();
   await isAccessible();
-  await runs.getByRole("button", { name: "New attempt…" }).press("Enter");
+  await runs.getByRole("button", { name: "Again" }).press("Enter");
   await make.getByText("Another attempt at “Two boats”").waitFor();
   await becomes(() => make.getByLabel("1", { exact: true }).isChecked(), true, "only what is missing is made");
 });
@@ -311,7 +311,7 @@ scene("a run whose record has expired has not failed", async ({ page, expect, pe
   await until(canvas, "it is made", ({ nodes }) => nodes.some((node) => node.asset !== undefined));
   await signIn(page, TOKEN, `${gateway.url}/runs?canvas=${encodeURIComponent(canvas.handle)}`);
   // The first read begins the time that the record is kept.
-  await row(page, "Action").getByRole("button", { name: /^Action/ }).click();
+  await row(page, "Resize").getByRole("button", { name: /^Resize/ }).click();
   await page.getByText("resize 1.0.0").waitFor();
   await page.waitForTimeout(1500);
   await page.reload();

@@ -80,7 +80,9 @@ const SCREENS: [name: string, shows: string, go: (page: Page) => Promise<unknown
     await beside("make", "Client brief", "Two cups at the window")(page);
     const make = panel(page, "Make");
     await make.getByLabel("Model", { exact: true }).selectOption((await make.getByLabel("Model", { exact: true }).locator("option", { hasText: "Sketch" }).first().getAttribute("value")) ?? "");
-    await make.getByLabel("Add an Element").selectOption({ label: "Lumen cup · Product or object · v2" });
+    await make.getByRole("button", { name: "Add an image…" }).click();
+    await page.getByRole("dialog").getByText("Elements", { exact: true }).click();
+    await page.getByRole("dialog").getByRole("button", { name: /^Lumen cup/ }).click();
     await make.getByLabel("2", { exact: true }).check();
     await make.getByRole("button", { name: /^Make( \d)? · / }).scrollIntoViewIfNeeded();
   }],
@@ -102,7 +104,7 @@ const SCREENS: [name: string, shows: string, go: (page: Page) => Promise<unknown
   ["conflict", "A text that two people have changed", conflict],
   ["viewer", "The board for those who may only read", async (page) => (await page.goto(studio.sharedUrl), page.getByRole("application", { name: "Board" }).waitFor())],
   ["runs", "Everything that the account has started", at("/runs", "Runs")],
-  ["run", "What is known of a run", async (page) => (await at(run(studio.runs.recipe), "Runs")(page), row(page, "Recipe").first().getByRole("list", { name: "Outputs" }).locator("img").first().waitFor())],
+  ["run", "What is known of a run", async (page) => (await at(run(studio.runs.recipe), "Runs")(page), row(page, "Storyboard").first().getByRole("list", { name: "Outputs" }).locator("img").first().waitFor())],
   ["failed-run", "Why a run failed", async (page) => (await at(run(studio.runs.failed), "Runs")(page), page.getByText("The provider refused the request.").waitFor())],
   ["recipes", "The Recipes of the catalog and the account's own", at("/recipes", "Recipes")],
   ["recipe", "A Recipe with the run that was started last", at(`/recipes?recipe=storyboard&run=${encodeURIComponent(studio.runs.recipe)}`, "Storyboard of a brief")],

@@ -360,9 +360,9 @@ scene("the ledger shows a charge, and the balance follows the work", async ({ pa
   await succeeded(run, token);
   await balance.getByText("1,249").waitFor();
   await balance.click();
-  await page.getByRole("row", { name: /Reserved Generate images on a canvas −1/ }).waitFor();
+  await page.getByRole("row", { name: /A quiet harbor on a canvas −1/ }).waitFor();
   await isAccessible();
-  await page.getByRole("row", { name: /Reserved/ }).getByRole("link", { name: "canvas" }).click();
+  await page.getByRole("row", { name: /A quiet harbor/ }).getByRole("link", { name: "canvas" }).click();
   await page.waitForURL(url);
 });
 

@@ -77,11 +77,11 @@ scene("every cause of a wait has its words in the list of a board's runs", async
   await page.keyboard.press("r");
   const runs = page.getByRole("complementary", { name: "Runs" });
   for (const [what, words, more] of [
-    ["slot", /waiting for its turn/, {}],
-    ["retry", /next attempt at \d\d:\d\d:\d\d/, { retryAt: ago(-60) }],
-    ["provider", /with the provider/, {}],
-    ["input", /waiting for another output/, {}],
-    ["worker", /waiting for a worker: none seen for \d+ s/, { lastSeenAt: ago(40) }],
+    ["slot", /^Waiting for its turn/, {}],
+    ["retry", /^Next attempt at \d\d:\d\d:\d\d/, { retryAt: ago(-60) }],
+    ["provider", /^With the provider/, {}],
+    ["input", /^Waiting for another output/, {}],
+    ["worker", /^Waiting for a worker: none seen for \d+ s/, { lastSeenAt: ago(40) }],
   ] as const) {
     Object.assign(waits, { what }, more);
     await runs.getByText(words).waitFor();

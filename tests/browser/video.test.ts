@@ -78,7 +78,7 @@ scene("a video is made between two frames for the price on the button, and playe
   await isAccessible();
   await inspect.getByRole("link", { name: "Its run" }).click();
   await page.getByRole("heading", { level: 1, name: "Runs" }).waitFor();
-  await page.getByRole("button", { name: /^Video/, expanded: true }).waitFor();
+  await page.getByRole("button", { name: /^Fog lifts/, expanded: true }).waitFor();
 });
 
 scene("a video is made into the slot that is selected, by keyboard alone, and canceled", async ({ page, expect, isAccessible }) => {

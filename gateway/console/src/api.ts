@@ -211,9 +211,23 @@ export const api = {
   /** Makes sure that an image is ready, and that the browser has it. */
   image: async (url: string, signal: AbortSignal) => (await send(new Request(url, { signal }))).blob(),
 
-  thumbnail: (canvas: string, signal: AbortSignal) =>
+  /** Gives a canvas another title, whatever else is changed meanwhile. */
+  async renameCanvas({ handle, revision }: CanvasSummary, title: string): Promise<void> {
+    const transport = transportOf(handle);
+    for (let [baseRevision, attempt] = [revision, 1]; ; attempt += 1) {
+      try {
+        await transport.apply({ baseRevision, idempotencyKey: crypto.randomUUID(), operations: [{ type: "canvas.update", title }] });
+        return;
+      } catch (error) {
+        if (!(error instanceof Problem) || error.status !== 409 || attempt === MOST_CONFLICTS) throw error;
+        baseRevision = (await transport.changes(baseRevision)).revision;
+      }
+    }
+  },
+
+  thumbnail: (canvas: string, isDark: boolean, signal: AbortSignal) =>
     thumbnails(async () => {
-      const response = await render(canvas, "image/png", signal);
+      const response = await render(canvas, "image/png", signal, isDark);
       return { image: await response.blob(), isComplete: revisionOf(response) !== undefined };
     }),
 };
@@ -223,6 +237,9 @@ export const fileUrl = (asset: string): string => `${CONTRACT}/assets/${encodeUR
 
 /** The address of an image that is at most `width` pixels wide. */
 export const imageUrl = (asset: string, width: number): string => `${CONTRACT}/assets/${encodeURIComponent(asset)}/content?w=${width}`;
+
+/** How often a title is sent on a newer revision. */
+const MOST_CONFLICTS = 4;
 
 /** After this long without an answer, a request counts as lost, in milliseconds. */
 const PATIENCE = 30_000;
@@ -266,8 +283,8 @@ export interface Drawing {
   isComplete: boolean;
 }
 
-function render(canvas: string, accept: string, signal: AbortSignal): Promise<Response> {
-  const query = accept === "image/png" ? "?width=512" : "";
+function render(canvas: string, accept: string, signal: AbortSignal, isDark = false): Promise<Response> {
+  const query = accept === "image/png" ? `?width=512${isDark ? "&theme=dark" : ""}` : "";
   const url = `${CONTRACT}/canvases/${encodeURIComponent(canvas)}/render${query}`;
   return send(new Request(url, { headers: { Accept: accept }, signal }));
 }

@@ -1,7 +1,6 @@
 /** Assets: the images and videos that an account has stored. */
 import { answer, api, type CanvasSummary, contract, patience, send, transportOf } from "./api.ts";
 import type { components } from "./contract.ts";
-import { Problem } from "./errors.ts";
 import type { Size } from "./view.ts";
 
 export type Asset = components["schemas"]["Asset"];
@@ -9,41 +8,7 @@ export type Asset = components["schemas"]["Asset"];
 /** What a node that shows an asset is made from. */
 export type Placed = Pick<Asset, "handle" | "name" | "width" | "height">;
 
-/** Which assets are listed: all of the account, those in no canvas, or those of the canvas with this handle. */
-export type Where = "all" | "none" | `canvas:${string}`;
-
-/** A place in a list: in a canvas or outside of all, and the canvases that follow once they are known. */
-export interface Place {
-  canvas?: string | undefined;
-  cursor?: string | undefined;
-  rest?: CanvasSummary[] | undefined;
-}
-
-/** An asset and the title of the canvas that it is stored in, if it is known. */
-export interface Listed {
-  asset: Asset;
-  canvas: string | undefined;
-}
-
-/** Requests for one page: canvases without assets are passed over. */
-const MOST_REQUESTS = 12;
-
 export const assets = {
-  /** The next assets of a list, and where it goes on. The service lists each canvas by itself. */
-  list: async (where: Where, kind: "image" | "all", start: Place, signal: AbortSignal): Promise<{ items: Listed[]; next: Place | undefined }> => {
-    let place: Place | undefined = start;
-    const items: Listed[] = [];
-    for (let request = 0; place && items.length === 0 && request < MOST_REQUESTS; request += 1) {
-      const { canvas, rest }: Place = place;
-      const { assets, page } = await read(place, kind, signal);
-      const title = rest?.[0]?.handle === canvas ? rest?.[0]?.title : undefined;
-      for (const asset of assets) items.push({ asset, canvas: title });
-      if (page.nextCursor) place = { canvas, rest, cursor: page.nextCursor };
-      else place = where === "all" ? following(rest ? rest.slice(1) : await ownCanvases(signal)) : undefined;
-    }
-    return { items, next: place };
-  },
-
   read: async (assetId: string, signal: AbortSignal): Promise<Asset> =>
     (await answer(contract.GET("/api/canvas-agent/v1/assets/{assetId}", { params: { path: { assetId } }, signal }))).asset,
 
@@ -55,14 +20,7 @@ export const assets = {
   },
 };
 
-function read({ canvas, cursor }: Place, kind: "image" | "all", signal: AbortSignal): Promise<components["schemas"]["AssetList"]> {
-  const query = { limit: 60, kind, ...(canvas !== undefined && { canvasId: canvas }), ...(cursor !== undefined && { cursor }) };
-  return answer(contract.GET("/api/canvas-agent/v1/assets", { params: { query }, signal }));
-}
-
-const following = (rest: CanvasSummary[]): Place | undefined => (rest[0] ? { canvas: rest[0].handle, rest } : undefined);
-
-async function allCanvases(signal: AbortSignal): Promise<CanvasSummary[]> {
+export async function allCanvases(signal: AbortSignal): Promise<CanvasSummary[]> {
   const canvases: CanvasSummary[] = [];
   for (let cursor: string | undefined, isLast = false; !isLast; ) {
     const list: Awaited<ReturnType<typeof api.canvases>> = await api.canvases(cursor, signal);
@@ -71,15 +29,6 @@ async function allCanvases(signal: AbortSignal): Promise<CanvasSummary[]> {
     isLast = cursor === undefined;
   }
   return canvases;
-}
-
-/** What is stored in a canvas belongs to its owner. A session without `canvas:read` sees what is in no canvas. */
-async function ownCanvases(signal: AbortSignal): Promise<CanvasSummary[]> {
-  const all = await allCanvases(signal).catch((error: unknown) => {
-    if (error instanceof Problem && error.status === 403) return [];
-    throw error;
-  });
-  return all.filter(({ accessRole }) => accessRole === "owner");
 }
 
 /** A canvas and the handles of its nodes that show an asset. */
@@ -118,6 +67,9 @@ export function nodeSizeOf(image: Size, title: string, side = SIDE): Size {
 export const nodeSizeAt = (width: number, image: Size, title: string): Size => withCaption({ width, height: Math.max(Math.round((width * image.height) / image.width), 1) }, title);
 
 const withCaption = ({ width, height }: Size, title: string): Size => ({ width, height: title.trim() !== "" && height >= 2 * CAPTION && width >= 2 * CAPTION ? height + CAPTION : height });
+
+/** Width and height, and of a video how long it is. */
+export const sizeOf = ({ width, height, durationSeconds }: Asset): string => [width > 0 && `${width} × ${height}`, durationSeconds !== undefined && `${durationSeconds} s`].filter(Boolean).join(" · ");
 
 /** The badge of an image that was made with AI. */
 export const aiBadgeOf = ({ aiGenerated }: Pick<Asset, "aiGenerated">): "AI" | "partly AI" | undefined =>

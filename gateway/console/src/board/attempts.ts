@@ -35,3 +35,11 @@ export function attemptAt(board: Board, nodes: Node[], scopes: string[]): (() =>
   const draft = failed.filter(isFailed).map((node) => draftOf(board.graph, node)).find((one) => one !== undefined);
   return draft && (() => makeAgain(board, draft));
 }
+
+/** Opens what starts the work of these nodes once more, whether it failed or not. */
+export function againAt(board: Board, nodes: Node[], scopes: string[]): (() => void) | undefined {
+  const attempt = attemptAt(board, nodes, scopes);
+  if (attempt || !board.canChange || !scopes.includes("image:generate")) return attempt;
+  const draft = nodes.map((node) => draftOf(board.graph, node)).find((one) => one !== undefined);
+  return draft && (() => makeAgain(board, draft));
+}

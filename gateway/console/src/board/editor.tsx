@@ -19,7 +19,7 @@ import { Button, Empty, Failure, Icon, Waiting } from "../ui/parts.tsx";
 import { Shell } from "../ui/shell.tsx";
 import { UploadList } from "../ui/upload-list.tsx";
 import { ASSET, AssetPanel, draggedAsset } from "./asset-panel.tsx";
-import { attemptAt } from "./attempts.ts";
+import { againAt } from "./attempts.ts";
 import { commandOf } from "./bar.ts";
 import { Board, type Ui } from "./board.ts";
 import { copiedData, copiedFrom, NODES } from "./clipboard.ts";
@@ -114,7 +114,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
     const ids = named.map(({ id }) => id);
     board.select(ids);
     board.surface?.show(ids);
-    if (isAttempt(search)) attemptAt(board, named, session.scopes)?.();
+    if (isAttempt(search)) againAt(board, named, session.scopes)?.();
     // A reload keeps the view that a person has moved to since.
     navigate(path, { replace: true });
   });

@@ -27,6 +27,7 @@ import { type NodeVideo, videoOf } from "./videos.ts";
 import { ActionPreview, Comparison } from "./comparison.tsx";
 import { type Entries, entryOf, isAnchor, paramsOf, problemsOf } from "./forms.ts";
 import { kindOf, statusAt } from "./gestures.ts";
+import { InputField, LACKING } from "./input-field.tsx";
 import styles from "./inspector.module.css";
 import { MOST_ALT_TEXT } from "./limits.ts";
 import { PALETTE, YELLOW } from "./colors.ts";
@@ -452,6 +453,8 @@ function ActionForm({ board, canvas, action, sources: nodes, attempt }: ActionsP
 
   async function start(event: FormEvent) {
     event.preventDefault();
+    const lacking = event.currentTarget.querySelector<HTMLElement>(LACKING);
+    if (lacking) return lacking.focus();
     const sources = [first, ...(needsSecond ? [other] : [])].filter((node) => node !== undefined);
     setIsStarting(true);
     setError(undefined);
@@ -493,23 +496,6 @@ function ActionForm({ board, canvas, action, sources: nodes, attempt }: ActionsP
         </p>
       )}
     </form>
-  );
-}
-
-/** One of the images of the canvas. `hint`: what is said while none is chosen. */
-function InputField({ label, choices, hint, value, set }: { label: string; choices: Node[]; hint: string | undefined; value: string; set: (id: string) => void }) {
-  return (
-    <label className={styles.field}>
-      <span>{label}</span>
-      <select required value={value} onChange={({ target }) => set(target.value)}>
-        {hint !== undefined && <option value="">{hint}</option>}
-        {choices.map(({ id, title }) => (
-          <option key={id} value={id}>
-            {title || "Image"}
-          </option>
-        ))}
-      </select>
-    </label>
   );
 }
 

@@ -1,6 +1,7 @@
 /** What is drawn on canvas elements: the board from far away, and the small image of the whole. */
 import { memo, type PointerEvent, useCallback, useEffect, useEffectEvent, useLayoutEffect, useRef, useState } from "react";
 import type { Graph } from "../sync/graph.ts";
+import { onTheme } from "../ui/hooks.ts";
 import { Icon } from "../ui/parts.tsx";
 import type { Camera } from "./camera.ts";
 import { drawnIn, drawOverview, lookOf, MinimapImage, MINIMAP, prepared, type Scene } from "./overview.ts";
@@ -21,14 +22,10 @@ function useDrawing(camera: Camera, draw: (redraw: () => void) => void): void {
     redraw();
   });
   useEffect(() => {
-    const scheme = matchMedia("(prefers-color-scheme: dark)");
-    scheme.addEventListener("change", redraw);
-    const theme = new MutationObserver(redraw);
-    theme.observe(document.documentElement, { attributeFilter: ["data-theme"] });
+    const stopTheme = onTheme(redraw);
     const stop = camera.subscribe(redraw);
     return () => {
-      scheme.removeEventListener("change", redraw);
-      theme.disconnect();
+      stopTheme();
       stop();
       cancelAnimationFrame(request.current);
     };

@@ -2,7 +2,7 @@
 import { type ReactNode, useId, useRef, useState } from "react";
 import { sourceOf } from "../elements/calls.ts";
 import { count as counted, firstOf } from "../format.ts";
-import { Picker } from "../library/picker.tsx";
+import { PictureDialog } from "../library/pictures.tsx";
 import { Thumb } from "../library/thumb.tsx";
 import { useSession } from "../session.ts";
 import { Button, Icon } from "../ui/parts.tsx";
@@ -31,7 +31,6 @@ interface ChipsProps {
   canvas: string;
   form: Form;
   add: (more: Chip[]) => void;
-  isPanel: boolean;
   /** Images that are selected, for the panel. */
   selected: Chip[];
 }
@@ -41,7 +40,7 @@ const wordsOf = (mode: Mode, use: Use, index: number): string => {
   return use === "none" ? "not used" : use === "first" ? "begins with" : use === "last" ? "ends with" : use === "guide" ? "" : ROLE_WORDS[use];
 };
 
-export function Chips({ board, canvas, form, add, isPanel, selected }: ChipsProps) {
+export function Chips({ board, canvas, form, add, selected }: ChipsProps) {
   const { scopes } = useSession().session;
   const { chips, entries, elements, mode, most, text } = form;
   const [opened, setOpened] = useState<string>();
@@ -139,11 +138,9 @@ export function Chips({ board, canvas, form, add, isPanel, selected }: ChipsProp
             <bdi>{element.name}</bdi>
             <em>Element</em>
           </span>
-          {!isPanel && (
-            <button type="button" aria-label={`Leave out ${element.name}`} title="Leave out" onClick={() => (write(board, { elements: elements.filter((one) => one !== element) }), group.current?.focus())}>
-              <Icon name="close" size={12} />
-            </button>
-          )}
+          <button type="button" aria-label={`Leave out ${element.name}`} title="Leave out" onClick={() => (write(board, { elements: elements.filter((one) => one !== element) }), group.current?.focus())}>
+            <Icon name="close" size={12} />
+          </button>
         </span>
       ))}
       {others.length > 0 && chips.length < most && <Button className={styles.add} onClick={() => add(others)}>Add the selection</Button>}
@@ -193,16 +190,17 @@ export function Chips({ board, canvas, form, add, isPanel, selected }: ChipsProp
         </div>
       )}
       {isChoosing && (
-        <Picker
+        <PictureDialog
           title={isChoosing === "add" ? "Image to make it from" : `Image in place of ${chip?.title ?? ""}`}
-          canvas={canvas}
-          choose={({ handle, name }) => {
-            if (isChoosing === "add") add([{ asset: handle, title: name }]);
+          source={{ canvas }}
+          choose={({ handle, name, title = name }) => {
+            if (isChoosing === "add") add([{ asset: handle, title }]);
             else if (chip && !chips.some(({ asset }) => asset === handle)) {
-              set(entries.map((one, at) => (at === open ? { asset: handle, title: name, use: one.use } : one)), chip.title);
+              set(entries.map((one, at) => (at === open ? { asset: handle, title, use: one.use } : one)), chip.title);
               setOpened(handle);
             }
           }}
+          chooseElement={isChoosing === "add" && mode !== "video" ? (element) => write(board, { elements: [...elements.filter(({ id }) => id !== element.id), element] }) : undefined}
           close={() => {
             setIsChoosing(undefined);
             setTimeout(() => group.current?.focus());

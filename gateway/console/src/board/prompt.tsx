@@ -3,10 +3,9 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type KeyboardEvent, type ReactNode, useEffect, useId, useLayoutEffect, useRef, useState, useSyncExternalStore } from "react";
 import { Link } from "wouter";
 import { api, type Model } from "../api.ts";
-import { ElementChooser } from "../elements/chooser.tsx";
 import { Problem } from "../errors.ts";
 import { count as counted, number } from "../format.ts";
-import { upload } from "../library/picker.tsx";
+import { upload } from "../library/pictures.tsx";
 import { Unanswered } from "../library/unanswered.tsx";
 import { priceOf } from "../recipes/parts.tsx";
 import { CancelDialog } from "../screens/cancel.tsx";
@@ -273,7 +272,6 @@ function WorkRow({ board, node }: { board: Board; node: Node }) {
 }
 
 function PromptForm({ board, canvas, graph, ui, subject, node, isPanel = false, kinds }: PromptProps & { kinds: { image: boolean; video: boolean } }) {
-  const { session } = useSession();
   const queries = useQueryClient();
   const ids = useId();
   const models = useQuery({ queryKey: ["models", "all"], queryFn: ({ signal }) => api.allModels(signal), staleTime: 60_000 });
@@ -388,7 +386,7 @@ function PromptForm({ board, canvas, graph, ui, subject, node, isPanel = false, 
           <Button type="submit">Try again</Button>
         </Row>
       )}
-      <Chips board={board} canvas={canvas} form={shown} add={add} isPanel={isPanel} selected={isPanel ? referencesTo(board.selected).map(({ asset, title, node }) => ({ asset, title, of: node?.id })) : []} />
+      <Chips board={board} canvas={canvas} form={shown} add={add} selected={isPanel ? referencesTo(board.selected).map(({ asset, title, node }) => ({ asset, title, of: node?.id })) : []} />
       <Field {...{ board, graph, ui, subject, form: shown, isPanel, add }} describedBy={`${ids}-price`} />
       {isPanel && mode !== "video" && shown.masked !== undefined && (
         <MaskField
@@ -408,7 +406,6 @@ function PromptForm({ board, canvas, graph, ui, subject, node, isPanel = false, 
         </Row>
       )}
       {isPanel && shown.earlier.length > 0 && <p className={styles.hint}>With {counted(shown.earlier.length, "Element")}, as before.</p>}
-      {isPanel && mode !== "video" && session.scopes.includes("element:read") && <ElementChooser chosen={shown.elements} set={(elements) => write(board, { elements })} />}
       <div className={styles.line}>
         {modes.length > 1 && (
           <Select label="What to make" value={mode} set={(mode) => write(board, { mode: mode as Mode })}>

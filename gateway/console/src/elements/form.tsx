@@ -3,7 +3,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useId, useState } from "react";
 import { Problem } from "../errors.ts";
 import { Field } from "../library/field.tsx";
-import { Picker } from "../library/picker.tsx";
+import { PictureDialog } from "../library/pictures.tsx";
 import sheet from "../library/sheet.module.css";
 import { Thumb } from "../library/thumb.tsx";
 import { useSession } from "../session.ts";
@@ -166,11 +166,10 @@ export function ElementForm({ element, images = NONE, done, close }: Props) {
         </Button>
       </form>
       {isChoosing && (
-        <Picker
+        <PictureDialog
           title="Source images"
-          isOwn
-          most={MOST_SOURCES}
-          chosen={sources.map((id) => sourceOf(owner, id))}
+          source={{ isOwn: true }}
+          many={{ chosen: sources.map((id) => sourceOf(owner, id)), most: MOST_SOURCES }}
           choose={({ id }) => {
             setSources((sources) => toggle(sources, id));
             setProblems({});

@@ -4,8 +4,9 @@ import { type FormEvent, type ReactNode, useId, useState } from "react";
 import { api, type Model } from "../api.ts";
 import { Problem } from "../errors.ts";
 import { count } from "../format.ts";
-import { Picker } from "../library/picker.tsx";
+import { PictureDialog } from "../library/pictures.tsx";
 import { Thumb } from "../library/thumb.tsx";
+import { TileDialog } from "../library/tiles.tsx";
 import { Unanswered } from "../library/unanswered.tsx";
 import { waitingFor } from "../queues.ts";
 import { useSettled } from "../ui/hooks.ts";
@@ -204,12 +205,16 @@ interface PortProps {
 }
 
 function PortField({ id, port, isOptional, isHeld, value, problem, canvas, texts, set }: PortProps) {
-  const [isChoosing, setIsChoosing] = useState(false);
+  const [isChoosing, setIsChoosing] = useState<"image" | "text">();
   const chosen = value && "handle" in value ? value : undefined;
   const describedBy = [port.description && `${id}-hint`, problem !== undefined && `${id}-problem`].filter(Boolean).join(" ") || undefined;
   const focusLater = () => setTimeout(() => document.getElementById(id)?.focus());
+  const close = () => {
+    setIsChoosing(undefined);
+    focusLater();
+  };
   const chooseImage = (
-    <Button id={takesText(port) || chosen ? undefined : id} className={takesText(port) ? styles.small : styles.slot} aria-describedby={describedBy} aria-label={`Choose an image for ${port.label}`} onClick={() => setIsChoosing(true)}>
+    <Button id={takesText(port) || chosen ? undefined : id} className={takesText(port) ? styles.small : styles.slot} aria-describedby={describedBy} aria-label={`Choose an image for ${port.label}`} onClick={() => setIsChoosing("image")}>
       <Icon name="image" size={16} />
       Choose an image
     </Button>
@@ -250,21 +255,10 @@ function PortField({ id, port, isOptional, isHeld, value, problem, canvas, texts
           {(texts.length > 0 || takesImage(port)) && (
             <div className={styles.sources}>
               {texts.length > 0 && (
-                <select
-                  aria-label={`Take a text of the canvas for ${port.label}`}
-                  value=""
-                  onChange={({ target }) => {
-                    const source = texts.find(({ handle }) => handle === target.value);
-                    if (source) set(source);
-                  }}
-                >
-                  <option value="">From a text on the canvas…</option>
-                  {texts.map(({ handle, title }) => (
-                    <option key={handle} value={handle}>
-                      {title}
-                    </option>
-                  ))}
-                </select>
+                <Button className={styles.small} aria-label={`Take a text of the canvas for ${port.label}`} onClick={() => setIsChoosing("text")}>
+                  <Icon name="text" size={16} />
+                  Choose a text
+                </Button>
               )}
               {takesImage(port) && chooseImage}
             </div>
@@ -278,16 +272,9 @@ function PortField({ id, port, isOptional, isHeld, value, problem, canvas, texts
           {problem}
         </p>
       )}
-      {isChoosing && (
-        <Picker
-          title={`Image for ${port.label}`}
-          canvas={canvas}
-          choose={({ handle, name }) => set({ handle, title: name, asset: handle })}
-          close={() => {
-            setIsChoosing(false);
-            focusLater();
-          }}
-        />
+      {isChoosing === "image" && <PictureDialog title={`Image for ${port.label}`} source={{ canvas }} choose={({ handle, name, title = name }) => set({ handle, title, asset: handle })} close={close} />}
+      {isChoosing === "text" && (
+        <TileDialog title={`Text for ${port.label}`} tiles={texts.map((source) => ({ key: source.handle, title: source.title, words: source.excerpt ?? "", source }))} choose={({ source }) => set(source)} close={close} />
       )}
     </div>
   );

@@ -11,6 +11,8 @@ export interface Source {
   title: string;
   /** The image, if it is one. */
   asset?: string;
+  /** The first words of a text. */
+  excerpt?: string;
 }
 
 /** Words, or what a node or an asset holds. */
@@ -51,6 +53,7 @@ export const valueOf = ({ id, title, type, asset, metadata }: Node, realOf: (id:
   handle: `node:${realOf(id)}`,
   title: title || metadata.content?.slice(0, 60) || (type === "image" ? "Image" : "Text"),
   ...(asset !== undefined && { asset }),
+  ...(metadata.content && { excerpt: metadata.content.slice(0, 160) }),
 });
 
 /**

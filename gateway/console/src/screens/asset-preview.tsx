@@ -4,17 +4,17 @@ import { useEffect, useRef, useState } from "react";
 import { Link } from "wouter";
 import { showPath } from "../address.ts";
 import { fileUrl } from "../api.ts";
-import { type Asset, assets, formatOf, removedOf, shownBy, type Usage } from "../assets.ts";
+import { type Asset, assets, formatOf, removedOf, shownBy, sizeOf, type Usage } from "../assets.ts";
 import { useImage } from "../board/images.ts";
 import { Problem } from "../errors.ts";
 import { bytes, count } from "../format.ts";
+import { ASSETS } from "../library/listing.ts";
 import { useSession } from "../session.ts";
 import { Modal } from "../ui/dialog.tsx";
 import { Button, Failure, Icon, Notice, Waiting } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
 import { Copy } from "../ui/copy.tsx";
 import { AiBadge } from "./ai-badge.tsx";
-import { ASSETS, sizeOf } from "./asset-grid.tsx";
 import styles from "./asset-preview.module.css";
 
 interface Props {

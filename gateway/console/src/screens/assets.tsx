@@ -2,18 +2,17 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useMemo, useRef, useState, useSyncExternalStore } from "react";
 import type { Asset } from "../assets.ts";
+import { ASSETS } from "../library/listing.ts";
+import { Pictures } from "../library/pictures.tsx";
 import { useSession } from "../session.ts";
 import { useAddress, useTitle } from "../ui/hooks.ts";
 import { Button, Empty, Icon } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
-import { Search } from "../ui/search.tsx";
 import { Shell } from "../ui/shell.tsx";
 import { UploadList } from "../ui/upload-list.tsx";
 import { ACCEPTED, refusalOf, Uploads, uploadsTo } from "../uploads.ts";
-import { AssetGrid, ASSETS } from "./asset-grid.tsx";
 import { AssetPreview } from "./asset-preview.tsx";
 import styles from "./assets.module.css";
-import { CanvasFilter } from "./canvas-filter.tsx";
 import list from "./list.module.css";
 
 export function Assets() {
@@ -40,8 +39,6 @@ function AssetList({ canUpload }: { canUpload: boolean }) {
   const uploads = useMemo(() => uploadsTo(ASSETS, () => new Uploads(undefined, () => queries.invalidateQueries({ queryKey: [ASSETS] }))), [queries]);
   const uploading = useSyncExternalStore(uploads.subscribe, uploads.getList);
   const canvas = params.get("canvas") ?? undefined;
-  const where = canvas === undefined ? "all" : canvas === "none" ? "none" : (`canvas:${canvas.replace(/^canvas:/, "")}` as const);
-  const wanted = params.get("q") ?? "";
   const open = params.get("asset");
 
   function add(files: Iterable<File>) {
@@ -89,8 +86,6 @@ function AssetList({ canUpload }: { canUpload: boolean }) {
       <div className={list.head}>
         <h1>Assets</h1>
         <div className={list.tools}>
-          <Search className={list.narrow ?? ""} label="Search by name" value={wanted} set={(value) => set("q", value)} />
-          <CanvasFilter value={canvas} set={(handle) => set("canvas", handle)} first={[["", "Everywhere"], ["none", "In no canvas"]]} />
           {canUpload && <UploadButton add={add} />}
         </div>
       </div>
@@ -103,7 +98,7 @@ function AssetList({ canUpload }: { canUpload: boolean }) {
           <UploadList uploads={uploads} list={uploading} dismissed={() => document.getElementById("content")?.focus({ preventScroll: true })} />
         </div>
       )}
-      <AssetGrid where={where} kind="all" wanted={wanted} action="Open" choose={({ handle }) => set("asset", handle)} empty={empty} />
+      <Pictures source={{ kind: "all" }} kept={{ params, set }} canUpload={false} action="Open" choose={({ handle }) => set("asset", handle)} empty={empty} />
       {open !== null && <AssetPreview key={open} handle={open} close={() => set("asset", undefined)} removed={removed} />}
       <div className={styles.drop} aria-hidden="true">
         Drop images to upload them

@@ -32,9 +32,11 @@ interface Props {
   set: (value: string | undefined) => void;
   /** Values and labels before the canvases. An empty value is no choice. */
   first: [string, string][];
+  /** Which canvases are offered; all without it. */
+  isOffered?: (canvas: CanvasSummary) => boolean;
 }
 
-export function CanvasFilter({ value, set, first }: Props) {
+export function CanvasFilter({ value, set, first, isOffered }: Props) {
   const names = useCanvasNames();
   return (
     <span className={list.select}>
@@ -45,7 +47,7 @@ export function CanvasFilter({ value, set, first }: Props) {
           </option>
         ))}
         {value !== undefined && !first.some(([key]) => key === value) && !names?.has(value) && <option value={value}>{value.replace("canvas:", "")}</option>}
-        {[...(names?.values() ?? [])].map(({ handle, title }) => (
+        {[...(names?.values() ?? [])].filter(isOffered ?? (() => true)).map(({ handle, title }) => (
           <option key={handle} value={handle}>
             {title || "Untitled"}
           </option>

@@ -1,12 +1,13 @@
 import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
+import { flushSync } from "react-dom";
 import { Link, useLocation } from "wouter";
 import { canvasPath } from "../address.ts";
 import { api, type CanvasSummary } from "../api.ts";
 import { Problem } from "../errors.ts";
 import { ago, count } from "../format.ts";
 import { useRunEvents } from "../live.ts";
-import { useAddress, useClock, useIsNear, useNextPages, useObjectUrl, useTitle } from "../ui/hooks.ts";
+import { useAddress, useClock, useIsDark, useIsNear, useNextPages, useObjectUrl, useTitle } from "../ui/hooks.ts";
 import { useSession } from "../session.ts";
 import { laterDialog } from "../ui/later.tsx";
 import { Button, Empty, Failure, Icon, Notice } from "../ui/parts.tsx";
@@ -160,14 +161,22 @@ function useActiveWork(): ReadonlyMap<string, number> {
 
 function Card({ canvas, active }: { canvas: CanvasSummary; active: number }) {
   const { session } = useSession();
+  const [isRenaming, setIsRenaming] = useState(false);
+  const pencil = useRef<HTMLButtonElement>(null);
   const isShared = canvas.accessRole !== "owner";
+  const mayRename = canvas.accessRole !== "viewer" && session.scopes.includes("canvas:write");
+  const name = canvas.title || "Untitled";
+  function end(isByKey: boolean) {
+    flushSync(() => setIsRenaming(false));
+    if (isByKey) pencil.current?.focus();
+  }
   return (
     <li className={styles.item}>
       <Link href={canvasPath(canvas)} className={styles.card}>
         <Thumbnail canvas={canvas} />
         <div className={styles.text}>
           <h2 className={styles.title} dir="auto">
-            {canvas.title || "Untitled"}
+            {name}
           </h2>
           <p className={styles.meta}>
             <span>{count(canvas.nodeCount, "node")}</span>
@@ -187,8 +196,65 @@ function Card({ canvas, active }: { canvas: CanvasSummary; active: number }) {
           )}
         </div>
       </Link>
-      {!isShared && session.kind === "full" && <OwnerButtons canvas={canvas} />}
+      {isRenaming ? (
+        <Rename canvas={canvas} end={end} />
+      ) : (
+        <div className={styles.buttons}>
+          {mayRename && (
+            <Button ref={pencil} aria-label={`Rename ${name}`} title="Rename" onClick={() => setIsRenaming(true)}>
+              <Icon name="edit" size={16} />
+            </Button>
+          )}
+          {!isShared && session.kind === "full" && <OwnerButtons canvas={canvas} />}
+        </div>
+      )}
     </li>
+  );
+}
+
+/** The title of a canvas as a field over it, which Enter applies, and leaving it. */
+function Rename({ canvas, end }: { canvas: CanvasSummary; end: (isByKey: boolean) => void }) {
+  const queries = useQueryClient();
+  const field = useRef<HTMLInputElement>(null);
+  const [title, setTitle] = useState(canvas.title);
+  const [error, setError] = useState<unknown>();
+  const isSending = useRef(false);
+  useEffect(() => field.current?.select(), []);
+  async function apply(isByKey: boolean) {
+    const wanted = title.trim();
+    if (isSending.current) return;
+    if (wanted === "" || wanted === canvas.title) return end(isByKey);
+    isSending.current = true;
+    try {
+      await api.renameCanvas(canvas, wanted);
+      await queries.invalidateQueries({ queryKey: ["canvases"] });
+      end(isByKey);
+    } catch (error) {
+      isSending.current = false;
+      setError(error);
+    }
+  }
+  return (
+    <div className={styles.rename}>
+      <input
+        ref={field}
+        aria-label="Title of the canvas"
+        dir="auto"
+        maxLength={160}
+        value={title}
+        onChange={({ target }) => setTitle(target.value)}
+        onBlur={() => void apply(false)}
+        onKeyDown={({ key, nativeEvent }) => {
+          if (nativeEvent.isComposing) return;
+          if (key === "Enter") void apply(true);
+          if (key !== "Escape") return;
+          // Some browsers say that a field is left when it is removed.
+          isSending.current = true;
+          end(true);
+        }}
+      />
+      {error !== undefined && <Notice error={error} />}
+    </div>
   );
 }
 
@@ -198,7 +264,7 @@ function OwnerButtons({ canvas }: { canvas: CanvasSummary }) {
   const name = canvas.title || "Untitled";
   const close = () => setAsked(undefined);
   return (
-    <div className={styles.buttons}>
+    <>
       <Button aria-label={`Share ${name}`} title="Share" onClick={() => setAsked("share")}>
         <Icon name="share" size={16} />
       </Button>
@@ -207,7 +273,7 @@ function OwnerButtons({ canvas }: { canvas: CanvasSummary }) {
       </Button>
       {asked === "share" && <ShareDialog canvas={canvas} close={close} />}
       {asked === "delete" && <DeleteCanvas canvas={canvas} close={close} />}
-    </div>
+    </>
   );
 }
 
@@ -216,9 +282,10 @@ function Thumbnail({ canvas }: { canvas: CanvasSummary }) {
   const [frame, setFrame] = useState<HTMLElement | null>(null);
   const isNear = useIsNear(frame);
   const isEmpty = canvas.nodeCount === 0;
+  const isDark = useIsDark();
   const { data, isError } = useQuery({
-    queryKey: ["thumbnail", canvas.handle, canvas.revision],
-    queryFn: ({ signal }) => api.thumbnail(canvas.handle, signal),
+    queryKey: ["thumbnail", canvas.handle, canvas.revision, isDark],
+    queryFn: ({ signal }) => api.thumbnail(canvas.handle, isDark, signal),
     enabled: isNear && !isEmpty,
     staleTime: Infinity,
     placeholderData: keepPreviousData,

@@ -4,13 +4,13 @@ import { Link } from "wouter";
 import { attemptPath, canvasOf, showPath } from "../address.ts";
 import { Problem } from "../errors.ts";
 import { count, lasted } from "../format.ts";
+import { Thumb } from "../library/thumb.tsx";
 import { useSession } from "../session.ts";
 import { Copy } from "../ui/copy.tsx";
 import { Button, Icon, intoView, Notice } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
 import { DRAFT } from "../words.ts";
 import { deliveryOf, type ImageJob, isOver, type RecipeRun, stateOf, statusOf, type VideoJob, videoUrl, type Work, work } from "../work.ts";
-import { Thumbnail } from "./asset-grid.tsx";
 import { Reason } from "./reason.tsx";
 import styles from "./run-details.module.css";
 
@@ -87,7 +87,11 @@ function Outputs({ data }: { data: Work }) {
 }
 
 function Output({ canvasId, node, asset, alt }: { canvasId: string | undefined; node: string; asset: string; alt: string }) {
-  const image = <Thumbnail asset={{ handle: asset }} alt={alt} pixels={160} />;
+  const image = (
+    <span className={styles.output}>
+      <Thumb asset={asset} alt={alt} />
+    </span>
+  );
   if (canvasId === undefined) return image;
   return (
     <Link href={showPath(canvasOf(canvasId), [node])} aria-label="Show the output on its canvas">

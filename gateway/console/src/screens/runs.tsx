@@ -2,23 +2,19 @@
 import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { Link } from "wouter";
-import { canvasOf, showPath } from "../address.ts";
+import { attemptPath, canvasOf, showPath } from "../address.ts";
 import type { RunSummary } from "../api.ts";
-import { ago, count, lasted } from "../format.ts";
 import { useRunEvents } from "../live.ts";
-import { queuesOf } from "../queues.ts";
 import { useSession } from "../session.ts";
 import { useAddress, useClock, useNextPages, useTitle } from "../ui/hooks.ts";
-import { Button, Empty, Failure, Icon, Waiting } from "../ui/parts.tsx";
+import { Button, Empty, Failure, Waiting } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
-import { useWatch } from "../ui/queues.tsx";
 import { Shell } from "../ui/shell.tsx";
-import { DRAFT } from "../words.ts";
-import { endedSince, type Filter, isActive, isOver, KINDS, nameOf, type RunPages, STATUSES, stateOf, statusOf, tookOf, work } from "../work.ts";
-import { CancelDialog } from "./cancel.tsx";
+import { endedSince, type Filter, isOver, KINDS, type RunPages, STATUSES, statusOf, work } from "../work.ts";
 import { CanvasFilter, useCanvasNames } from "./canvas-filter.tsx";
 import list from "./list.module.css";
 import { RunDetails } from "./run-details.tsx";
+import { RunRow } from "./run-row.tsx";
 import styles from "./runs.module.css";
 
 /** How long a change of a run waits for others before the list is read again, in milliseconds. */
@@ -56,7 +52,11 @@ function RunsOfAccount() {
   const open = params.get("run");
   const { query, progress, ended } = useRuns(filter);
   const names = useCanvasNames();
-  const [canceling, setCanceling] = useState<RunSummary>();
+  const canStart = useSession().session.scopes.includes("image:generate");
+  const titleOf = (canvasId: string) => {
+    const title = names?.get(canvasId)?.title;
+    return title === "" ? "Untitled" : title;
+  };
   const runs = [...new Map(query.data?.pages.flatMap((page) => page.runs).map((run) => [run.handle, run])).values()];
 
   const setEnd = useNextPages(query);
@@ -102,14 +102,16 @@ function RunsOfAccount() {
       {runs.length > 0 && (
         <ul className={styles.list}>
           {runs.map((run) => (
-            <Row
+            <RunRow
               key={run.handle}
               run={run}
               progress={progress.get(run.handle)}
-              canvas={run.canvasId === undefined ? undefined : (names?.get(run.canvasId)?.title ?? undefined)}
+              canvas={run.canvasId === undefined ? undefined : titleOf(run.canvasId)}
               isOpen={open === run.handle}
               toggle={() => set("run", open === run.handle ? undefined : run.handle)}
-              cancel={() => setCanceling(run)}
+              show={run.canvasId !== undefined && <To path={showPath(canvasOf(run.canvasId), [run.handle])} label={`Show in ${titleOf(run.canvasId) ?? "its canvas"}`} words="Show" />}
+              again={run.canvasId !== undefined && canStart && isAgain(run) && <To path={attemptPath(canvasOf(run.canvasId), run.handle)} label={`Again: ${run.title}`} words="Again" />}
+              canceled={() => void query.refetch()}
             />
           ))}
         </ul>
@@ -121,8 +123,18 @@ function RunsOfAccount() {
           {hasNextPage && "Loading more…"}
         </div>
       )}
-      {canceling && <CancelDialog run={canceling} hasTargets={canceling.canvasId !== undefined} close={() => setCanceling(undefined)} canceled={() => void query.refetch()} />}
     </div>
+  );
+}
+
+/** Whether work can be started once more at its nodes. */
+const isAgain = ({ kind, status }: RunSummary): boolean => isOver(status) && (kind === "image" || (kind === "action" && status !== "succeeded"));
+
+function To({ path, label, words }: { path: string; label: string; words: string }) {
+  return (
+    <Link href={path} className={`${parts.button} ${parts.plain}`} aria-label={label}>
+      {words}
+    </Link>
   );
 }
 
@@ -186,65 +198,5 @@ function Choice<Key extends string>({ label, all, names, value, set }: { label: 
         ))}
       </select>
     </span>
-  );
-}
-
-const ICONS = { image: "image", action: "sliders", video: "video", recipe: "outline" } as const;
-
-interface RowProps {
-  run: RunSummary;
-  progress: number | undefined;
-  /** Title of the canvas, as far as it is known. */
-  canvas: string | undefined;
-  isOpen: boolean;
-  toggle: () => void;
-  cancel: () => void;
-}
-
-function Row({ run, progress, canvas, isOpen, toggle, cancel }: RowProps) {
-  const { handle, kind, status, outputs, creditCost, canvasId, createdAt, standIn } = run;
-  const took = tookOf(run);
-  useWatch(isOver(status) ? [] : queuesOf(run));
-  const name = `${nameOf(run)}${outputs.total > 1 ? ` × ${outputs.total}` : ""}`;
-  const isWorking = !isOver(status);
-  const done = progress ?? (100 * outputs.done) / outputs.total;
-  return (
-    <li className={styles.run} data-status={isWorking ? "active" : status} data-open={isOpen || undefined}>
-      <div className={styles.row}>
-        <button type="button" className={styles.toggle} aria-expanded={isOpen} onClick={toggle}>
-          <span className={styles.icon}>
-            <Icon name={ICONS[kind]} />
-          </span>
-          <span className={styles.name}>{name}</span>
-          <span className={styles.state}>
-            {stateOf(run)}
-            {outputs.total > 1 && (isWorking || outputs.done < outputs.total) && `, ${outputs.done} of ${outputs.total}`}
-            {took !== undefined && <span className={styles.took}>{` ${status === "succeeded" ? "in" : "after"} ${lasted(took)}`}</span>}
-          </span>
-          <Icon name="chevron" size={14} />
-        </button>
-        <span className={styles.canvas} dir="auto">
-          {canvasId !== undefined && (
-            <Link href={showPath(canvasOf(canvasId), [handle])} aria-label={`Open ${canvas === undefined ? "the canvas" : canvas || "Untitled"} at its nodes`}>
-              {canvas === undefined ? "Canvas" : canvas || "Untitled"}
-            </Link>
-          )}
-        </span>
-        <span className={styles.price}>
-          {standIn && (
-            <span className={styles.mark} title={DRAFT.sentence}>
-              {DRAFT.mark}
-            </span>
-          )}
-          {creditCost > 0 ? count(creditCost, "credit") : "free"}
-        </span>
-        <time className={styles.time} dateTime={createdAt} title={new Date(createdAt).toLocaleString("en")}>
-          {ago(createdAt)}
-        </time>
-        <span className={styles.act}>{isActive(status) && <Button onClick={cancel}>Cancel</Button>}</span>
-      </div>
-      {isWorking && <progress aria-label={`Progress of ${name}`} max={100} {...(done > 0 && { value: done })} />}
-      {isOpen && <RunDetails handle={handle} state={`${status} ${outputs.done}`} />}
-    </li>
   );
 }

@@ -2,7 +2,8 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type SubmitEvent, useRef, useState } from "react";
 import type { CanvasSummary } from "../api.ts";
-import { assets, removedOf } from "../assets.ts";
+import { removedOf } from "../assets.ts";
+import { pageOf } from "../library/listing.ts";
 import { Problem } from "../errors.ts";
 import { type CanvasName, type Member, type MemberRole, person } from "../person.ts";
 import { useSession } from "../session.ts";
@@ -73,7 +74,7 @@ function Removed({ canvas: { ownerUid, id } }: { canvas: SharedCanvas }) {
   const handle = `canvas:${ownerUid}:${id}` as const;
   const { data } = useQuery({
     queryKey: ["removed", handle],
-    queryFn: ({ signal }) => assets.list(handle, "all", { canvas: handle }, signal),
+    queryFn: ({ signal }) => pageOf(handle, { kind: "all", sort: "new" }, undefined, signal),
     enabled: session.scopes.includes("asset:read"),
   });
   const found = data?.items.map(({ asset }) => asset) ?? [];

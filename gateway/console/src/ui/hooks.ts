@@ -1,4 +1,4 @@
-import { useEffect, useEffectEvent, useLayoutEffect, useReducer, useRef, useState } from "react";
+import { useEffect, useEffectEvent, useLayoutEffect, useReducer, useRef, useState, useSyncExternalStore } from "react";
 import { useSearchParams } from "wouter";
 import { Problem } from "../errors.ts";
 
@@ -47,6 +47,22 @@ export function useIsLater(rest: number): boolean {
   }, [rest]);
   return isLater;
 }
+
+/** Calls `changed` when the page becomes light or dark. */
+export function onTheme(changed: () => void): () => void {
+  const scheme = matchMedia(DARK);
+  scheme.addEventListener("change", changed);
+  const chosen = new MutationObserver(changed);
+  chosen.observe(document.documentElement, { attributeFilter: ["data-theme"] });
+  return () => {
+    scheme.removeEventListener("change", changed);
+    chosen.disconnect();
+  };
+}
+
+const DARK = "(prefers-color-scheme: dark)";
+
+export const useIsDark = (): boolean => useSyncExternalStore(onTheme, () => (document.documentElement.dataset["theme"] ?? (matchMedia(DARK).matches ? "dark" : "")) === "dark");
 
 /** Calls `flush` whenever the page may be about to end: it is closed, left, reloaded or hidden. */
 export function useBeforeEnd(flush: () => void): void {
@@ -106,7 +122,9 @@ export function useIsNear(element: Element | null): boolean {
     if (!element) return;
     const observer = new IntersectionObserver((entries) => setIsNear(entries.at(-1)?.isIntersecting ?? false), {
       rootMargin: "400px",
-    });
+      // The same in a panel or a dialog that scrolls.
+      scrollMargin: "400px",
+    } as IntersectionObserverInit);
     observer.observe(element);
     return () => observer.disconnect();
   }, [element]);

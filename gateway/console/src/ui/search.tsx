@@ -1,5 +1,5 @@
 /** A field that searches in what the page shows, and a choice of what it shows. */
-import type { ComponentProps } from "react";
+import { type ComponentProps, useId } from "react";
 import { Icon } from "./parts.tsx";
 import styles from "./search.module.css";
 
@@ -20,13 +20,14 @@ export function Search({ label, set, isSmall = false, className, ...rest }: Sear
   );
 }
 
-export function Filters<Name extends string>({ names, value, set }: { names: readonly (readonly [Name, string])[]; value: Name; set: (name: Name) => void }) {
+export function Filters<Name extends string>({ label = "Show", names, value, set }: { label?: string; names: readonly (readonly [Name, string])[]; value: Name; set: (name: Name) => void }) {
+  const group = useId();
   return (
     <fieldset className={styles.filters}>
-      <legend className="unseen">Show</legend>
+      <legend className="unseen">{label}</legend>
       {names.map(([name, label]) => (
         <label key={name}>
-          <input type="radio" name="show" checked={name === value} onChange={() => set(name)} />
+          <input type="radio" name={group} checked={name === value} onChange={() => set(name)} />
           <span>{label}</span>
         </label>
       ))}

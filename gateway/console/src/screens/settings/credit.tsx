@@ -1,14 +1,13 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { moment, number } from "../../format.ts";
-import { type LedgerEntry, person } from "../../person.ts";
+import { person } from "../../person.ts";
 import { Button, Empty, Failure, Notice, Waiting } from "../../ui/parts.tsx";
 import parts from "../../ui/parts.module.css";
+import { type Line, linesOf } from "./ledger.ts";
 import { Section } from "./section.tsx";
 import styles from "./settings.module.css";
 import { useWork } from "./work.ts";
 import { WorkLink } from "./work-link.tsx";
-
-const REASONS: Record<LedgerEntry["reason"], string> = { grant: "Granted", reserve: "Reserved", return: "Returned" };
 
 export function CreditLedger() {
   const ledger = useInfiniteQuery({
@@ -22,7 +21,7 @@ export function CreditLedger() {
   const { data, error, refetch } = ledger;
   const entries = data?.pages.flatMap((page) => page.entries) ?? [];
   return (
-    <Section title="Credit" lead="A start reserves its price. What is not used is returned when the work ends; the rest is the charge.">
+    <Section title="Credit" lead="One line for each start: what it costs. Its price is reserved first, and what is not used is returned when it ends.">
       {!data && (error ? <Failure title="The ledger cannot be loaded" error={error} retry={refetch} /> : <Waiting label="Loading the ledger" />)}
       {data && (
         <>
@@ -44,17 +43,15 @@ export function CreditLedger() {
                 </tr>
               </thead>
               <tbody>
-                {entries.map((entry, index) => (
-                  // oxlint-disable-next-line react/no-array-index-key -- entries have no id, and none changes
-                  <tr key={`${entry.createdAt} ${index}`}>
+                {linesOf(entries).map((line) => (
+                  <tr key={line.key}>
                     <td>
-                      <time dateTime={entry.createdAt}>{moment(entry.createdAt)}</time>
+                      <time dateTime={line.at}>{moment(line.at)}</time>
                     </td>
                     <td>
-                      {REASONS[entry.reason]}{" "}
-                      <WorkOf entry={entry} work={work} />
+                      <What line={line} work={work} />
                     </td>
-                    <td data-sign={entry.amount < 0 ? "minus" : "plus"}>{entry.amount < 0 ? `−${number(-entry.amount)}` : `+${number(entry.amount)}`}</td>
+                    <td data-sign={line.amount > 0 ? "plus" : "minus"}>{line.amount === 0 ? "0" : `${line.amount < 0 ? "−" : "+"}${number(Math.abs(line.amount))}`}</td>
                   </tr>
                 ))}
               </tbody>
@@ -72,8 +69,16 @@ export function CreditLedger() {
   );
 }
 
-function WorkOf({ entry, work }: { entry: LedgerEntry; work: ReturnType<typeof useWork> }) {
-  const handle = entry.run ?? entry.job;
-  if (handle !== undefined) return <span className={styles.of}><WorkLink handle={handle} work={work} /></span>;
-  return entry.workId === undefined ? null : <span className={styles.of}>work whose record is over</span>;
+function What({ line: { handle, isWork, reserved, returned }, work }: { line: Line; work: ReturnType<typeof useWork> }) {
+  if (!isWork) return <>Granted</>;
+  return (
+    <>
+      {handle === undefined ? "Work whose record is over" : <WorkLink handle={handle} work={work} />}
+      {returned > 0 && (
+        <span className={styles.of}>
+          {number(reserved)} reserved, {number(returned)} returned
+        </span>
+      )}
+    </>
+  );
 }

@@ -1,6 +1,6 @@
 import { Link } from "wouter";
 import type { RunSummary } from "../../api.ts";
-import { canvasPathOf, idOf, nameOf } from "./work.ts";
+import { canvasPathOf, idOf } from "./work.ts";
 
 /** Names work, with links to its run and its canvas. */
 export function WorkLink({ handle, work }: { handle: string; work: Map<string, RunSummary> }) {
@@ -8,7 +8,7 @@ export function WorkLink({ handle, work }: { handle: string; work: Map<string, R
   return (
     <>
       <Link href={`/runs?run=${encodeURIComponent(run?.handle ?? handle)}`} title={handle}>
-        {run ? nameOf(run) : handle.startsWith("run:recipe-") ? "Recipe" : "Run"}
+        {run ? <bdi>{run.title}</bdi> : handle.startsWith("run:recipe-") ? "Recipe" : "Run"}
       </Link>
       {run?.canvasId !== undefined && (
         <>

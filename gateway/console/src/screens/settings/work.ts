@@ -14,17 +14,5 @@ export function useWork(): Map<string, RunSummary> {
 /** The id in the handle of a run or a job. */
 export const idOf = (handle: string): string => handle.replace(/^(?:run|job):/, "");
 
-const OPERATIONS: Record<string, string> = {
-  generate: "Generate images",
-  edit: "Edit an image",
-  variations: "Vary an image",
-  action: "Action",
-  recipe: "Recipe",
-  video: "Video",
-};
-
-/** What work does, in words. */
-export const nameOf = ({ kind, operation }: RunSummary): string => (kind === "video" ? "Video" : (OPERATIONS[operation] ?? operation));
-
 /** The address of the canvas with this handle. */
 export const canvasPathOf = (handle: string): string => `/c/${handle.replace(/^canvas:/, "").replace(":", "/")}`;
