@@ -25,7 +25,8 @@ interface Props {
   isSmall?: boolean;
   /** What choosing an asset does, for screen readers. */
   action: string;
-  choose: (asset: Asset) => void;
+  /** `listed`: all that are shown, in their order. */
+  choose: (asset: Asset, listed: Asset[]) => void;
   drag?: ((asset: Asset, event: DragEvent) => void) | undefined;
   /** What stands in place of a list without assets. */
   empty: ReactNode;
@@ -59,7 +60,7 @@ export function AssetGrid({ where, kind = "image", wanted, isSmall = false, acti
               // oxlint-disable-next-line react/no-array-index-key -- the placeholders are all the same
               <li key={index} className={styles.ghost} aria-hidden="true" />
             ))
-          : found.map((item) => <Tile key={item.asset.handle} item={item} isSmall={isSmall} action={action} choose={choose} drag={drag} />)}
+          : found.map((item) => <Tile key={item.asset.handle} item={item} isSmall={isSmall} action={action} choose={(asset) => choose(asset, found.map((one) => one.asset))} drag={drag} />)}
       </ul>
       {list.isSuccess && found.length === 0 && !hasNextPage && <Empty title="No asset has this name" />}
       {list.isFetchNextPageError ? (
@@ -73,7 +74,7 @@ export function AssetGrid({ where, kind = "image", wanted, isSmall = false, acti
   );
 }
 
-function Tile({ item: { asset, canvas }, isSmall, action, choose, drag }: { item: Listed; isSmall: boolean } & Pick<Props, "action" | "choose" | "drag">) {
+function Tile({ item: { asset, canvas }, isSmall, action, choose, drag }: { item: Listed; isSmall: boolean; choose: (asset: Asset) => void } & Pick<Props, "action" | "drag">) {
   const { name } = asset;
   return (
     <li className={styles.tile}>

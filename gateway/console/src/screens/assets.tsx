@@ -6,15 +6,17 @@ import { useSession } from "../session.ts";
 import { useAddress, useTitle } from "../ui/hooks.ts";
 import { Button, Empty, Icon } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
+import { laterDialog } from "../ui/later.tsx";
 import { Search } from "../ui/search.tsx";
 import { Shell } from "../ui/shell.tsx";
 import { UploadList } from "../ui/upload-list.tsx";
 import { ACCEPTED, refusalOf, Uploads, uploadsTo } from "../uploads.ts";
 import { AssetGrid, ASSETS } from "./asset-grid.tsx";
-import { AssetPreview } from "./asset-preview.tsx";
 import styles from "./assets.module.css";
 import { CanvasFilter } from "./canvas-filter.tsx";
 import list from "./list.module.css";
+
+const AssetLook = laterDialog("Asset", () => import("./asset-look.tsx"));
 
 export function Assets() {
   useTitle("Assets");
@@ -43,14 +45,20 @@ function AssetList({ canUpload }: { canUpload: boolean }) {
   const where = canvas === undefined ? "all" : canvas === "none" ? "none" : (`canvas:${canvas.replace(/^canvas:/, "")}` as const);
   const wanted = params.get("q") ?? "";
   const open = params.get("asset");
+  /** What was listed when one was opened. */
+  const [among, setAmong] = useState<Asset[]>([]);
 
   function add(files: Iterable<File>) {
     const { refused } = uploads.add(files);
     setNotice(refused.length > 0 ? refusalOf(refused) : "");
   }
 
-  function removed({ name }: Asset) {
-    set("asset", undefined);
+  function removed({ name, handle }: Asset) {
+    // The next one gives its place.
+    const at = among.findIndex((one) => one.handle === handle);
+    const rest = among.filter((one) => one.handle !== handle);
+    setAmong(rest);
+    set("asset", rest[Math.min(at, rest.length - 1)]?.handle);
     setNotice(`${name} was deleted.`);
   }
 
@@ -103,8 +111,8 @@ function AssetList({ canUpload }: { canUpload: boolean }) {
           <UploadList uploads={uploads} list={uploading} dismissed={() => document.getElementById("content")?.focus({ preventScroll: true })} />
         </div>
       )}
-      <AssetGrid where={where} kind="all" wanted={wanted} action="Open" choose={({ handle }) => set("asset", handle)} empty={empty} />
-      {open !== null && <AssetPreview key={open} handle={open} close={() => set("asset", undefined)} removed={removed} />}
+      <AssetGrid where={where} kind="all" wanted={wanted} action="Open" choose={({ handle }, listed) => (setAmong(listed), set("asset", handle))} empty={empty} />
+      {open !== null && <AssetLook handle={open} among={among} go={(handle) => set("asset", handle)} close={() => set("asset", undefined)} removed={removed} />}
       <div className={styles.drop} aria-hidden="true">
         Drop images to upload them
       </div>
