@@ -2,6 +2,7 @@
 import { answer, api, type CanvasSummary, contract, patience, send, transportOf } from "./api.ts";
 import type { components } from "./contract.ts";
 import { Problem } from "./errors.ts";
+import { bytes } from "./format.ts";
 import type { Size } from "./view.ts";
 
 export type Asset = components["schemas"]["Asset"];
@@ -139,6 +140,12 @@ export function removedOf(all: Pick<Asset, "metadataRemoved">[]): string | undef
   const words = Object.keys(REMOVED).flatMap((name) => (classes.has(name) ? [REMOVED[name]] : []));
   return words.length === 0 ? undefined : new Intl.ListFormat("en").format(words as string[]);
 }
+
+/** Width and height, and of a video how long it is. */
+export const sizeOf = ({ width, height, durationSeconds }: Asset): string => [width > 0 && `${width} × ${height}`, durationSeconds !== undefined && `${durationSeconds} s`].filter(Boolean).join(" · ");
+
+/** Size, format and weight. */
+export const factsOf = (asset: Asset): string => [sizeOf(asset), formatOf(asset.mimeType), bytes(asset.bytes)].filter(Boolean).join(" · ");
 
 /** "PNG", "JPEG". */
 export const formatOf = (mimeType: string): string => (mimeType.split("/")[1] ?? mimeType).toUpperCase();

@@ -1,5 +1,4 @@
 /** What is known of a picture on the board, beside it in Look. */
-import type { Asset } from "../assets.ts";
 import { AiBadge } from "../screens/ai-badge.tsx";
 import { FileFacts } from "../screens/asset-facts.tsx";
 import styles from "../screens/look.module.css";
@@ -8,9 +7,11 @@ import type { Graph, Node } from "../sync/graph.ts";
 import { Button } from "../ui/parts.tsx";
 import { sourcesOf } from "./album.ts";
 import { kindOf } from "./gestures.ts";
+import { useAsset } from "./images.ts";
 import { Origin, Parameters } from "./provenance.tsx";
 
-export function About({ graph, node, asset, go }: { graph: Graph; node: Node; asset: Asset | undefined; go: (id: string) => void }) {
+export function About({ graph, node, asset: handle, go }: { graph: Graph; node: Node; asset: string; go: (id: string) => void }) {
+  const { data: asset } = useAsset(handle);
   const { provenance, prompt, altText } = node.metadata;
   const text = provenance?.prompt ?? prompt;
   const sources = sourcesOf(graph, node);

@@ -5,13 +5,15 @@ import type { Node } from "../sync/graph.ts";
 import { canCompare, canLook, compare, lookAt, madeFrom, siblingsOf, sourcesOf } from "./album.ts";
 import { Board } from "./board.ts";
 
+const made = (run: string, references: { handle: string }[]) => ({ provenance: { kind: "generated", run, references, elements: [], createdAt: "" } });
+const titles = (nodes: Node[]) => nodes.map(({ title }) => title);
+
 /** Two rows of pictures with a text, of which two are in a Section and two are variants of a run. */
 async function album() {
   const [, ana] = await opened("ana");
   const at = (title: string, x: number, y: number, rest: Partial<Node> = {}, metadata: object = {}) =>
     ana.create({ ...ana.note(title, "", metadata), type: "image", asset: `asset:u:${title}`, position: { x, y }, width: 100, height: 100, ...rest } as Node);
   const section = ana.create({ ...ana.note("Frame", "", { section: true }), position: { x: 900, y: 0 } });
-  const made = (run: string, references: { handle: string }[] = []) => ({ provenance: { kind: "generated", run, references, elements: [], createdAt: "" } });
   const ids = {
     four: at("Four", 120, 200),
     one: at("One", 0, 0),
@@ -24,13 +26,12 @@ async function album() {
     second: at("Second", 200, 900, {}, made("run:1", [{ handle: "asset:u:One" }])),
   };
   const board = new Board(ana.engine);
-  const titles = (nodes: Node[]) => nodes.map(({ title }) => title);
   const node = (id: string) => ana.graph.nodes.get(id) as Node;
-  return { ana, ids, board, titles, node };
+  return { ana, ids, board, node };
 }
 
 test("the arrow keys go through what was selected, the variants of a run, the Section, or the board, in reading order", async () => {
-  const { ana, ids, titles } = await album();
+  const { ana, ids } = await album();
   const through = (at: string, among?: string[]) => titles(siblingsOf(ana.graph, { at, ...(among && { among }) }));
   assert.deepEqual(through(ids.one), ["One", "Two", "Left", "Right", "Three", "Four", "First", "Second"]);
   assert.deepEqual(through(ids.right), ["Left", "Right"]);
@@ -41,7 +42,7 @@ test("the arrow keys go through what was selected, the variants of a run, the Se
 });
 
 test("a picture leads to what it was made from, and that to what was made from it", async () => {
-  const { ana, ids, titles, node } = await album();
+  const { ana, ids, node } = await album();
   assert.deepEqual(titles(sourcesOf(ana.graph, node(ids.first))), ["One"]);
   assert.deepEqual(titles(madeFrom(ana.graph, node(ids.one))), ["First", "Second"]);
   ana.engine.perform("Connect", [{ do: "connect", connection: { id: "c", handle: "", fromNodeId: ids.two, toNodeId: ids.three, from: "", to: "", purpose: "flow" } }]);

@@ -2,7 +2,7 @@
 import { altOf } from "../alt.ts";
 import { type Graph, isSection, type Node } from "../sync/graph.ts";
 import { kindOf } from "./gestures.ts";
-import { LABELS, type Marks, marksOf } from "./marks.ts";
+import { LABELS, type Marks, marksOf, marksSaid } from "./marks.ts";
 
 export interface Filter {
   favorite?: true;
@@ -29,13 +29,13 @@ export function filterOf(text: string | null): Filter | undefined {
   const [label, kind, by] = [params.get("label"), params.get("kind"), params.get("by")];
   const stars = Number(params.get("stars"));
   return {
-    ...(params.has("favorite") && { favorite: true }),
+    ...(params.has("favorite") && { favorite: true as const }),
     ...([1, 2, 3, 4, 5].includes(stars) && { stars }),
     ...(isOneOf(LABELS, label) && { label }),
     ...(isOneOf(KINDS, kind) && { kind }),
     ...(isOneOf(MAKERS, by) && { by }),
     ...(params.get("model") && { model: params.get("model") ?? "" }),
-    ...(params.has("no-alt") && { noAlt: true }),
+    ...(params.has("no-alt") && { noAlt: true as const }),
     ...(params.get("text") && { text: params.get("text") ?? "" }),
   };
 }
@@ -87,4 +87,4 @@ export function matchingIn({ nodes }: Graph, filter: Filter | undefined): Readon
 }
 
 /** Whether anything is marked, so that a filter has something to find. */
-export const hasMarks = ({ nodes }: Graph): boolean => nodes.values().some(({ metadata: { tags } }) => tags?.some((tag) => tag === "favorite" || tag.startsWith("rating:") || tag.startsWith("label:")));
+export const hasMarks = ({ nodes }: Graph): boolean => [...nodes.values()].some((node) => node.metadata.tags && marksSaid(node) !== undefined);

@@ -36,8 +36,10 @@ export function FilterRow({ board, graph, filter }: { board: Board; graph: Graph
 
   /** Sets one part of the filter, or leaves it out. */
   function choose<Key extends keyof Filter>(key: Key, value: Filter[Key] | undefined) {
-    const { [key]: _, ...rest } = filter;
-    board.set({ filter: value === undefined ? rest : { ...rest, [key]: value } });
+    const next: Filter = { ...filter };
+    if (value === undefined) delete next[key];
+    else next[key] = value;
+    board.set({ filter: next });
   }
   function close() {
     board.set({ filter: undefined });
@@ -55,7 +57,8 @@ export function FilterRow({ board, graph, filter }: { board: Board; graph: Graph
   );
 
   return (
-    <search
+    <div
+      role="search"
       className={styles.row}
       aria-label="Filter"
       onKeyDown={(event) => {
@@ -99,6 +102,6 @@ export function FilterRow({ board, graph, filter }: { board: Board; graph: Graph
       <Button look="quiet" aria-label="End the filter" title="End the filter (Esc)" onClick={close}>
         <Icon name="close" />
       </Button>
-    </search>
+    </div>
   );
 }

@@ -3,7 +3,8 @@ import { useEffect, useMemo, useRef } from "react";
 import { flushSync } from "react-dom";
 import { altOf } from "../alt.ts";
 import { Compare } from "../screens/compare.tsx";
-import { type Deed, Look, type Picture } from "../screens/look.tsx";
+import { type Deed, Look } from "../screens/look.tsx";
+import type { Picture } from "../screens/picture.ts";
 import type { Graph, Node } from "../sync/graph.ts";
 import { About } from "./about.tsx";
 import { type Looked, madeFrom, siblingsOf, sourcesOf } from "./album.ts";
@@ -57,7 +58,7 @@ export default function BoardLook({ board, graph, look, close: leave }: Props) {
     const index = before.current.findIndex(({ id }) => id === at);
     const next = [...before.current.slice(index + 1), ...before.current.slice(0, Math.max(index, 0)).toReversed()].find(({ id }) => graph.nodes.get(id)?.asset !== undefined);
     if (next) go(next.id);
-    else close();
+    else leave();
   });
   if (!node || isGone) return null;
 
@@ -108,7 +109,7 @@ export default function BoardLook({ board, graph, look, close: leave }: Props) {
       go={go}
       compare={(id) => board.set({ look: { at, compared: [at, id] } })}
       deeds={deeds}
-      about={(asset) => <About graph={graph} node={node} asset={asset} go={go} />}
+      about={<About graph={graph} node={node} asset={node.asset} go={go} />}
     >
       <Notices board={board} />
     </Look>

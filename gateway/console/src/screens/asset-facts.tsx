@@ -1,7 +1,6 @@
 /** The file of an asset, as parts of a list. */
-import { type Asset, formatOf, removedOf } from "../assets.ts";
+import { type Asset, formatOf, removedOf, sizeOf } from "../assets.ts";
 import { bytes, day } from "../format.ts";
-import { sizeOf } from "./asset-grid.tsx";
 
 const MADE: Record<Asset["aiGenerated"] & string, string | undefined> = { yes: "Made with AI", partly: "Made with AI in part", no: "Made without AI", unknown: undefined };
 

@@ -1,20 +1,15 @@
 /** Assets as a grid of images and posters, read page by page and loaded when they come near the screen. */
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { type DragEvent, type KeyboardEvent, type ReactNode, useState } from "react";
-import { type Asset, assets, formatOf, type Listed, type Place, type Where } from "../assets.ts";
+import { type Asset, assets, factsOf, type Listed, type Place, sizeOf, type Where } from "../assets.ts";
 import { useImage } from "../board/images.ts";
-import { bytes, count } from "../format.ts";
+import { count } from "../format.ts";
 import { useIsNear, useNextPages } from "../ui/hooks.ts";
 import { Empty, Failure, Icon } from "../ui/parts.tsx";
 import styles from "./asset-grid.module.css";
 
 /** The query of the list, which all that changes assets invalidates. */
 export const ASSETS = "assets";
-
-/** Width and height, and of a video how long it is. */
-export const sizeOf = ({ width, height, durationSeconds }: Asset): string => [width > 0 && `${width} × ${height}`, durationSeconds !== undefined && `${durationSeconds} s`].filter(Boolean).join(" · ");
-
-const factsOf = (asset: Asset): string => [sizeOf(asset), formatOf(asset.mimeType), bytes(asset.bytes)].filter(Boolean).join(" · ");
 
 interface Props {
   where: Where;

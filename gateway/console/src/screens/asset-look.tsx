@@ -1,7 +1,7 @@
 /** Looks at one asset after the other: large, with what is known of it, where it is shown, and its deletion. */
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
-import { Link } from "wouter";
+import { Link, useLocation } from "wouter";
 import { showPath } from "../address.ts";
 import { fileUrl } from "../api.ts";
 import { type Asset, assets, shownBy, type Usage } from "../assets.ts";
@@ -19,21 +19,23 @@ import { ASSETS } from "./asset-grid.tsx";
 import styles from "./asset-look.module.css";
 import { Compare } from "./compare.tsx";
 import look from "./look.module.css";
-import { Look, type Picture } from "./look.tsx";
+import { Look } from "./look.tsx";
+import { type Picture, pictureOf } from "./picture.ts";
 
 interface Props {
   handle: string;
   /** Those that are listed, in their order. */
-  among: Asset[];
+  among: Picture[];
   go: (handle: string) => void;
   close: () => void;
   /** The asset was deleted. */
   removed: (asset: Asset) => void;
+  /** The address of a canvas that shows an asset. */
+  placeOf?: (handle: string) => string | undefined;
 }
 
-const pictureOf = ({ handle, name, kind }: Asset): Picture => ({ id: handle, asset: handle, title: name, alt: name, isVideo: kind === "video" });
-
-export default function AssetLook({ handle, among, go, close, removed }: Props) {
+export default function AssetLook({ handle, among, go, close, removed, placeOf }: Props) {
+  const [, navigate] = useLocation();
   const { data: asset, error, refetch } = useAsset(handle);
   const [compared, setCompared] = useState<string[]>([]);
   const [isDeleting, setIsDeleting] = useState(false);
@@ -46,24 +48,25 @@ export default function AssetLook({ handle, among, go, close, removed }: Props) 
       </Modal>
     );
   }
-  const siblings = among.map(pictureOf);
-  const pictures = compared.flatMap((id) => siblings.find((one) => one.id === id) ?? []);
+  const pictures = compared.flatMap((id) => among.find((one) => one.id === id) ?? []);
   if (pictures.length > 1) {
     const alone = (id: string) => (setCompared([]), go(id));
     return <Compare pictures={pictures} framed={handle} frame={go} set={(ids) => (ids.length > 1 ? setCompared(ids) : alone(ids[0] ?? handle))} deeds={[]} look={alone} close={close} />;
   }
   const isDeletable = asset !== undefined && asset.ownerUid === account.id && session.kind === "full";
+  const place = placeOf?.(handle);
+  const show = { label: "Show it on its canvas", icon: "section" as const, keys: ["Enter"], run: () => navigate(place ?? "") };
   const download = { label: "Download", icon: "download" as const, keys: ["D"], run: () => save(handle, asset?.name ?? "") };
   const remove = { label: "Delete…", icon: "trash" as const, keys: ["Delete", "Backspace"], run: () => setIsDeleting(true) };
   return (
     <>
       <Look
-        picture={asset ? pictureOf(asset) : (siblings.find(({ id }) => id === handle) ?? { id: handle, asset: handle, title: "Asset", alt: "", isVideo: false })}
-        siblings={siblings}
+        picture={asset ? pictureOf(asset) : (among.find(({ id }) => id === handle) ?? { id: handle, asset: handle, title: "Asset", alt: "", isVideo: false })}
+        siblings={among}
         go={go}
         compare={(id) => setCompared([handle, id])}
-        deeds={[download, ...(isDeletable ? [remove] : [])]}
-        about={(asset) => asset && <AboutAsset asset={asset} />}
+        deeds={[...(place === undefined ? [] : [show]), download, ...(isDeletable ? [remove] : [])]}
+        about={asset && <AboutAsset asset={asset} />}
         isAboutOpen={innerWidth >= 760}
         close={close}
       />
@@ -73,7 +76,7 @@ export default function AssetLook({ handle, among, go, close, removed }: Props) 
 }
 
 /** Saves the file of an asset. */
-export function save(asset: string, name: string): void {
+function save(asset: string, name: string): void {
   const link = document.createElement("a");
   link.href = fileUrl(asset);
   link.download = name;

@@ -15,6 +15,7 @@ import { AssetGrid, ASSETS } from "./asset-grid.tsx";
 import styles from "./assets.module.css";
 import { CanvasFilter } from "./canvas-filter.tsx";
 import list from "./list.module.css";
+import { type Picture, pictureOf } from "./picture.ts";
 
 const AssetLook = laterDialog("Asset", () => import("./asset-look.tsx"));
 
@@ -46,7 +47,7 @@ function AssetList({ canUpload }: { canUpload: boolean }) {
   const wanted = params.get("q") ?? "";
   const open = params.get("asset");
   /** What was listed when one was opened. */
-  const [among, setAmong] = useState<Asset[]>([]);
+  const [among, setAmong] = useState<Picture[]>([]);
 
   function add(files: Iterable<File>) {
     const { refused } = uploads.add(files);
@@ -55,10 +56,10 @@ function AssetList({ canUpload }: { canUpload: boolean }) {
 
   function removed({ name, handle }: Asset) {
     // The next one gives its place.
-    const at = among.findIndex((one) => one.handle === handle);
-    const rest = among.filter((one) => one.handle !== handle);
+    const at = among.findIndex((one) => one.id === handle);
+    const rest = among.filter((one) => one.id !== handle);
     setAmong(rest);
-    set("asset", rest[Math.min(at, rest.length - 1)]?.handle);
+    set("asset", rest[Math.min(at, rest.length - 1)]?.id);
     setNotice(`${name} was deleted.`);
   }
 
@@ -111,7 +112,7 @@ function AssetList({ canUpload }: { canUpload: boolean }) {
           <UploadList uploads={uploads} list={uploading} dismissed={() => document.getElementById("content")?.focus({ preventScroll: true })} />
         </div>
       )}
-      <AssetGrid where={where} kind="all" wanted={wanted} action="Open" choose={({ handle }, listed) => (setAmong(listed), set("asset", handle))} empty={empty} />
+      <AssetGrid where={where} kind="all" wanted={wanted} action="Open" choose={({ handle }, listed) => (setAmong(listed.map(pictureOf)), set("asset", handle))} empty={empty} />
       {open !== null && <AssetLook handle={open} among={among} go={(handle) => set("asset", handle)} close={() => set("asset", undefined)} removed={removed} />}
       <div className={styles.drop} aria-hidden="true">
         Drop images to upload them

@@ -8,7 +8,8 @@ import { combinationOf } from "../ui/keys.ts";
 import { usePanZoom, ZOOM_STEP } from "../ui/pan-zoom.ts";
 import styles from "./look.module.css";
 import { type Deed, MARGIN, Tool, useKeys } from "./look.tsx";
-import { type Picture, Sheet } from "./sheet.tsx";
+import type { Picture } from "./picture.ts";
+import { Sheet } from "./sheet.tsx";
 
 export const MOST_COMPARED = 8;
 
@@ -128,7 +129,6 @@ export function Compare({ pictures, framed, frame, set, deeds, marks, said, look
           className={styles.panes}
           data-first
           data-stacked={isStacked || undefined}
-          // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- it has the keyboard, whose keys are those of the dialog
           tabIndex={0}
           role="group"
           aria-label="Pictures"

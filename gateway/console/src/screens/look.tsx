@@ -1,17 +1,16 @@
 /** One picture or video, large: to look at it closely, to go through those beside it, and to do something with it. */
-import { type ReactNode, useEffect, useEffectEvent, useRef, useState } from "react";
+import { type ReactNode, useEffect, useEffectEvent, useState } from "react";
 import { fileUrl } from "../api.ts";
-import { type Asset, formatOf } from "../assets.ts";
+import { factsOf } from "../assets.ts";
 import { useAsset, useImage } from "../board/images.ts";
-import { bytes, percent } from "../format.ts";
+import { percent } from "../format.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { combinationOf, keyNames } from "../ui/keys.ts";
 import { usePanZoom, ZOOM_STEP } from "../ui/pan-zoom.ts";
 import { Button, Icon, type IconName } from "../ui/parts.tsx";
 import styles from "./look.module.css";
-import { isTooLarge, type Picture, Sheet, Small } from "./sheet.tsx";
-
-export type { Picture } from "./sheet.tsx";
+import type { Picture } from "./picture.ts";
+import { isTooLarge, Sheet, Small } from "./sheet.tsx";
 
 /** Something that is done with what is shown: by a key, and by a button if it has an icon. */
 export interface Deed {
@@ -42,8 +41,8 @@ interface Props {
   /** What people think of it, as buttons, and in words. */
   marks?: ReactNode;
   said?: string | undefined;
-  /** What is known of it. Absent while that is read. */
-  about: (asset: Asset | undefined) => ReactNode;
+  /** What is known of it. */
+  about: ReactNode;
   /** Whether that is shown from the beginning. */
   isAboutOpen?: boolean;
   close: () => void;
@@ -51,12 +50,12 @@ interface Props {
   children?: ReactNode;
 }
 
-/** Takes the keys of the dialog that `frame` is in, wherever in it the keyboard is. What takes a key itself keeps it. */
+/** Takes the keys while the dialog that `frame` is in is the topmost one, wherever the keyboard is. What takes a key itself keeps it. */
 export function useKeys(frame: HTMLElement | null, keys: (event: KeyboardEvent) => (() => void) | undefined): void {
   const find = useEffectEvent(keys);
   useEffect(() => {
-    const dialog = frame?.closest("dialog");
     const listener = (event: KeyboardEvent) => {
+      if (!frame || [...document.querySelectorAll("dialog[open]")].at(-1) !== frame.closest("dialog")) return;
       const target = event.target as HTMLElement;
       const isOwn = target.matches("button, a, summary") ? event.key === "Enter" || event.key === " " : target.matches("video, input") && (event.key === " " || event.key.startsWith("Arrow"));
       const run = isOwn || event.defaultPrevented ? undefined : find(event);
@@ -64,8 +63,8 @@ export function useKeys(frame: HTMLElement | null, keys: (event: KeyboardEvent) 
       event.preventDefault();
       run();
     };
-    dialog?.addEventListener("keydown", listener);
-    return () => dialog?.removeEventListener("keydown", listener);
+    document.addEventListener("keydown", listener);
+    return () => document.removeEventListener("keydown", listener);
   }, [frame]);
 }
 
@@ -79,12 +78,6 @@ export function Tool({ label, icon, keys, isPressed, run, children }: Omit<Deed,
       {children}
     </Button>
   );
-}
-
-/** Format, size and weight, as one line. */
-export function factsOf(asset: Asset): string {
-  const { width, height, durationSeconds, mimeType } = asset;
-  return [width > 0 && `${width} × ${height}`, durationSeconds !== undefined && `${durationSeconds} s`, formatOf(mimeType), bytes(asset.bytes)].filter(Boolean).join(" · ");
 }
 
 export function Look({ picture, siblings, source, made, go, compare, deeds, marks, said, about, isAboutOpen = false, close, children }: Props) {
@@ -138,7 +131,6 @@ export function Look({ picture, siblings, source, made, go, compare, deeds, mark
       </p>
       <div ref={setElement} className={styles.body}>
         {children && <div className={styles.notices}>{children}</div>}
-        {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- it has the keyboard, whose keys are those of the dialog */}
         <div ref={setFrame} className={styles.frame} data-first tabIndex={0} role="group" aria-label="Picture" aria-describedby="look-keys" {...handlers} onDoubleClick={(event) => zoomBy(event.shiftKey ? 0.5 : 2, pointOf(event))}>
           {isVideo ? (
             // oxlint-disable-next-line jsx-a11y/media-has-caption -- the service makes no captions
@@ -160,8 +152,8 @@ export function Look({ picture, siblings, source, made, go, compare, deeds, mark
           </div>
         )}
         {hasAbout && (
-          <section className={styles.about} aria-label="About it">
-            {about(data)}
+          <section className={styles.about} aria-label="About it" tabIndex={0}>
+            {about}
           </section>
         )}
       </div>
@@ -196,16 +188,17 @@ function Sides({ before, after, source, made, go }: Pick<Props, "source" | "made
   );
 }
 
+/** A ref for what is in the middle of a list. */
+const toMiddle = (element: HTMLElement | null): void => element?.scrollIntoView({ block: "nearest", inline: "center" });
+
 function Strip({ siblings, at, go, compare }: { siblings: Picture[]; at: number } & Pick<Props, "go" | "compare">) {
-  const current = useRef<HTMLButtonElement>(null);
   const start = Math.max(at - BESIDE, 0);
-  useEffect(() => current.current?.scrollIntoView({ block: "nearest", inline: "center" }), [at]);
   return (
     <nav className={styles.strip} aria-label="Pictures beside it">
       {siblings.slice(start, at + BESIDE + 1).map((one, index) => (
         <button
           key={one.id}
-          ref={start + index === at ? current : undefined}
+          ref={start + index === at ? toMiddle : undefined}
           type="button"
           tabIndex={start + index === at ? 0 : -1}
           aria-label={one.title || "Untitled"}

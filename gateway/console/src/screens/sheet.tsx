@@ -7,17 +7,7 @@ import { assetQuery, useImage } from "../board/images.ts";
 import { Icon } from "../ui/parts.tsx";
 import type { Size, View } from "../view.ts";
 import styles from "./look.module.css";
-
-/** What is looked at. */
-export interface Picture {
-  /** What names it among the others: a node, or an asset. */
-  id: string;
-  asset: string;
-  title: string;
-  /** What it shows, in words. Empty if it is decorative. */
-  alt: string;
-  isVideo: boolean;
-}
+import type { Picture } from "./picture.ts";
 
 /** The widest rendition, and the most pixels of a file that a browser shows without trouble. */
 const WIDEST = 2048;

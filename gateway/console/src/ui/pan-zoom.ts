@@ -30,7 +30,10 @@ export function usePanZoom(box: Box, { isWheelZoom = false, margin, of }: Option
   useEffect(() => {
     if (!frame) return;
     const pane = () => frame.querySelector<HTMLElement>("[data-pane]") ?? frame;
-    const measure = () => setScreen({ width: pane().clientWidth, height: pane().clientHeight });
+    const measure = () => {
+      const { clientWidth: width, clientHeight: height } = pane();
+      setScreen((before) => (before?.width === width && before.height === height ? before : { width, height }));
+    };
     const observer = new ResizeObserver(measure);
     observer.observe(frame);
     // Parts come and go.
