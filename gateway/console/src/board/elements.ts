@@ -95,8 +95,8 @@ export class Elements {
     const isOneOfSeveral = isSelected && (ui.isCollecting || ui.selection.size > 1);
     const label = `${described(graph, node)}${isOneOfSeveral ? ", selected" : ""}`;
     const number = variantOf(graph, node.id)?.number;
-    // What does not match the filter is seen faintly, and cannot be reached.
-    const isFaint = !(matchingIn(graph, ui.filter)?.has(node.id) ?? true);
+    // What does not match the filter is seen faintly, and cannot be reached, unless it is selected: it may have just been made.
+    const isFaint = !isSelected && !(matchingIn(graph, ui.filter)?.has(node.id) ?? true);
     const key = [node, isSelected, isResizable, editing, start, by?.x, by?.y, resized, label, number, isFaint];
     const known = this.#nodes.get(node.id);
     if (known && known.key.every((part, at) => part === key[at])) return known;

@@ -21,6 +21,12 @@ const ITEMS: Record<string, string> = { edit: "E", crop: "K", download: "D" };
 /** Those that go on here. The others go on on the board. */
 const STAYING = new Set(["download"]);
 
+function pictureOf(graph: Graph, node: Node): Picture {
+  const { id, asset = "", title, type } = node;
+  const number = variantOf(graph, id)?.number;
+  return { id, asset, title: number === undefined ? title : `${title} · ${number}`, alt: altOf(node), isVideo: type === "video" };
+}
+
 interface Props {
   board: Board;
   graph: Graph;
@@ -33,6 +39,7 @@ export default function BoardLook({ board, graph, look, close: leave }: Props) {
   const node = graph.nodes.get(at);
   const matching = board.matching;
   const siblings = useMemo(() => siblingsOf(graph, { at, ...(among && { among }) }, matching), [graph, at, among, matching]);
+  const pictures = useMemo(() => siblings.map((one) => pictureOf(graph, one)), [siblings, graph]);
   const before = useRef<Node[]>([]);
 
   function show(next: Looked) {
@@ -62,17 +69,13 @@ export default function BoardLook({ board, graph, look, close: leave }: Props) {
   });
   if (!node || isGone) return null;
 
-  const pictureOf = (one: Node): Picture => {
-    const number = variantOf(graph, one.id)?.number;
-    return { id: one.id, asset: one.asset ?? "", title: number === undefined ? one.title : `${one.title} · ${number}`, alt: altOf(one), isVideo: one.type === "video" };
-  };
   const marks: Deed[] = board.canChange ? MARK_KEYS.map((key) => ({ label: key, keys: [key], run: () => markOfKey(key)?.(board, [node]) })) : [];
   const shared = { marks: board.canChange && <MarkButtons board={board} node={node} />, said: marksSaid(node), close };
 
   const shown = (compared ?? []).flatMap((id) => graph.nodes.get(id) ?? []).filter(({ asset }) => asset !== undefined);
   if (shown.length > 1) {
     const set = (ids: string[]) => (ids.length > 1 ? board.set({ look: { ...look, at: ids.includes(board.getUi().look?.at ?? "") ? (board.getUi().look?.at ?? at) : (ids[0] ?? at), compared: ids } }) : go(ids[0] ?? at));
-    return <Compare {...shared} pictures={shown.map(pictureOf)} framed={at} frame={(id) => show({ ...look, at: id })} set={set} deeds={marks} look={go}><Notices board={board} /></Compare>;
+    return <Compare {...shared} pictures={shown.map((one) => pictureOf(graph, one))} framed={at} frame={(id) => show({ ...look, at: id })} set={set} deeds={marks} look={go}><Notices board={board} /></Compare>;
   }
 
   const items = leavesOf(itemsOf(board)).flatMap((item): Deed[] => {
@@ -102,10 +105,10 @@ export default function BoardLook({ board, graph, look, close: leave }: Props) {
   return (
     <Look
       {...shared}
-      picture={pictureOf(node)}
-      siblings={siblings.map(pictureOf)}
-      source={source && pictureOf(source)}
-      made={made && pictureOf(made)}
+      picture={pictureOf(graph, node)}
+      siblings={pictures}
+      source={source && pictureOf(graph, source)}
+      made={made && pictureOf(graph, made)}
       go={go}
       compare={(id) => board.set({ look: { at, compared: [at, id] } })}
       deeds={deeds}
