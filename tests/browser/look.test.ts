@@ -7,7 +7,7 @@ import { env } from "node:process";
 
 import type { Page } from "playwright-core";
 
-import { box, node, openBoard, titled, until } from "./board.ts";
+import { box, node, openBoard, path, titled, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
 import { admin, apply, type Canvas, makeBoard, type Node, png, read, send, stranger, succeeded } from "./service.ts";
 
@@ -18,11 +18,11 @@ const tagsOf = (graph: { nodes: Node[] }, title: string): string[] => (graph.nod
 const upload = async (file: Uint8Array<ArrayBuffer>, token: string) => (await send<{ asset: { handle: string } }>("POST", "/assets", file, token)).asset.handle;
 const at = (title: string, column: number, row: number, asset: string): Partial<Node> & { title: string } => ({ type: "image", title, position: { x: column * 380, y: row * 320 }, width: 340, height: 268, asset });
 
-/** A board with the photograph under these names, four in a row. */
-async function board(title: string, names: string[]) {
+/** A board with the photograph under these names, in rows. */
+async function board(title: string, names: string[], columns = 4) {
   const { token } = await stranger();
   const asset = await upload(PHOTO, token);
-  return { token, asset, ...(await makeBoard(title, names.map((name, index) => at(name, index % 4, Math.floor(index / 4), asset)), token)) };
+  return { token, asset, ...(await makeBoard(title, names.map((name, index) => at(name, index % columns, Math.floor(index / columns), asset)), token)) };
 }
 
 async function act(canvas: Canvas, action: string, target: string | undefined, asset: string, params: object, token: string): Promise<void> {
@@ -34,7 +34,7 @@ async function act(canvas: Canvas, action: string, target: string | undefined, a
 scene("forty pictures are looked through and five of them chosen with forty-six keys", async ({ page, expect }) => {
   expect(NOBODY);
   const names = Array.from({ length: 40 }, (_, index) => `Shot ${String(index + 1).padStart(2, "0")}`);
-  const { canvas, url, token } = await board("Forty", names);
+  const { canvas, url, token } = await board("Forty", names, 8);
   await openBoard(page, url, token);
   await node(page, "Shot 01").click();
   let keys = 0;
@@ -65,7 +65,7 @@ scene("a picture is seen closely, with what it was made from and what is known o
   await look.getByText(/1 of 4 · \d+ × \d+ · JPEG/).waitFor();
   await shot(page, "light");
   await isAccessible();
-  const scale = () => look.getByRole("button", { name: /Pixel by pixel|Show it whole/ }).textContent();
+  const scale = () => look.getByRole("button", { name: /pixel by pixel|show it whole/ }).textContent();
   const whole = await scale();
   await page.keyboard.press("+");
   assert.notEqual(await scale(), whole);
@@ -191,6 +191,8 @@ scene("two people mark one picture at once, and both marks are there", async ({ 
   expect(NOBODY);
   const [owner, editor] = [await stranger(), await stranger()];
   const { canvas, url } = await makeBoard("Together", [], owner.token);
+  // Who is later sends the mark once more.
+  expect(`409 POST ${path(canvas, "/operations")}`);
   const { asset } = await send<{ asset: { node: string } }>("POST", `/assets?canvasId=${canvas.handle}`, PHOTO, owner.token);
   await apply(canvas, [{ type: "node.update", nodeId: asset.node, patch: { title: "Photo", metadata: { tags: ["mood", "rating:2"] } } }], owner.token);
   await admin("share", "--canvas", canvas.handle, "--with", editor.uid, "--role", "editor");
@@ -267,7 +269,7 @@ scene("a filter shows what is marked, is in the address, and leaves out the rest
   await page.waitForURL((to) => to.search === "");
   await becomes(() => page.locator(".react-flow__node.faint").count(), 0);
   await page.keyboard.press("Shift+F");
-  await row.getByLabel("Text").fill("fi");
+  await row.getByLabel("Text", { exact: true }).fill("fi");
   await row.getByText("1 of 6").waitFor();
   await page.keyboard.press("Escape");
   await row.waitFor({ state: "detached" });

@@ -112,7 +112,7 @@ export default function BoardLook({ board, graph, look, close: leave }: Props) {
       go={go}
       compare={(id) => board.set({ look: { at, compared: [at, id] } })}
       deeds={deeds}
-      about={<About graph={graph} node={node} asset={node.asset} go={go} />}
+      about={<About graph={graph} node={node} asset={node.asset ?? ""} go={go} />}
     >
       <Notices board={board} />
     </Look>

@@ -89,6 +89,7 @@ export function Compare({ pictures, framed, frame, set, deeds, marks, said, look
     </button>
   );
   const columns = mode === "side" ? pictures.length : Math.ceil(Math.sqrt(pictures.length));
+  const scale = percent((view?.scale ?? 1) * devicePixelRatio);
   const names = pictures.map(({ title }) => title || "Untitled");
 
   return (
@@ -113,8 +114,8 @@ export function Compare({ pictures, framed, frame, set, deeds, marks, said, look
           <Tool label="Fill the frame" icon="fit" keys={["A"]} isPressed={isFilling} run={() => setIsFilling(!isFilling)} />
           {pictures.length > 2 && <Tool label="Leave it out" icon="minus" keys={["Delete"]} run={leaveOut} />}
           <Tool label="Look at it alone" icon="look" keys={["Enter"]} run={() => look(ids[at] ?? "")} />
-          <Tool label={isMoved ? "Show them whole" : "Pixel by pixel"} keys={["Z"]} run={showPixels}>
-            {percent((view?.scale ?? 1) * devicePixelRatio)}
+          <Tool label={`${scale}: ${isMoved ? "show them whole" : "pixel by pixel"}`} keys={["Z"]} run={showPixels}>
+            {scale}
           </Tool>
           <Tool label="Close" icon="close" keys={["Escape"]} run={close} />
         </div>

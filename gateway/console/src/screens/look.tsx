@@ -111,6 +111,7 @@ export function Look({ picture, siblings, source, made, go, compare, deeds, mark
     return deeds.find((deed) => deed.keys.includes(combination))?.run ?? keys[combination];
   });
 
+  const scale = percent((view?.scale ?? 1) * devicePixelRatio);
   const place = siblings.length > 1 && at >= 0 ? `${at + 1} of ${siblings.length}` : undefined;
   return (
     <Dialog label={title || "Untitled"} className={styles.dialog} close={close}>
@@ -145,8 +146,8 @@ export function Look({ picture, siblings, source, made, go, compare, deeds, mark
         {!isVideo && (
           <div className={styles.zoom} role="group" aria-label="Zoom">
             <Tool label="Zoom out" icon="minus" keys={["-"]} run={() => zoomBy(1 / ZOOM_STEP)} />
-            <Tool label={isMoved ? "Show it whole" : "Pixel by pixel"} keys={["Z"]} run={showPixels}>
-              {percent((view?.scale ?? 1) * devicePixelRatio)}
+            <Tool label={`${scale}: ${isMoved ? "show it whole" : "pixel by pixel"}`} keys={["Z"]} run={showPixels}>
+              {scale}
             </Tool>
             <Tool label="Zoom in" icon="plus" keys={["+"]} run={() => zoomBy(ZOOM_STEP)} />
           </div>
