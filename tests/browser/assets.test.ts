@@ -64,8 +64,12 @@ scene("assets are shown as images, found by name and by canvas, and opened large
   await dialog.getByText("You are signed in with a token").waitFor();
   await isAccessible();
   const download = page.waitForEvent("download");
-  await dialog.getByRole("link", { name: "Download" }).click();
+  await dialog.getByRole("button", { name: "Download" }).click();
   assert.equal((await download).suggestedFilename(), "harbor.png");
+  await page.keyboard.press("ArrowRight");
+  await page.getByRole("dialog", { name: "boat.png" }).or(page.getByRole("dialog", { name: /כּ/ })).waitFor();
+  await page.keyboard.press("ArrowLeft");
+  await dialog.waitFor();
   await page.keyboard.press("Escape");
   await dialog.waitFor({ state: "detached" });
 });
@@ -110,10 +114,10 @@ scene("an asset is deleted after a question, and one that a node shows after a s
   await preview(page, "free.png").getByRole("button", { name: "Delete…" }).click();
   await question.getByRole("button", { name: "Delete", exact: true }).click();
   await page.getByText("free.png was deleted.").waitFor();
-  await tile(page, "free.png").waitFor({ state: "detached" });
+  await preview(page, "free.png").waitFor({ state: "detached" });
 
   expect(`409 DELETE /console/assets/${uid}/${shown.id}`);
-  await tile(page, "shown.png").click();
+  // The next one has its place.
   await preview(page, "shown.png").getByRole("button", { name: "Delete…" }).click();
   await question.getByRole("button", { name: "Delete", exact: true }).click();
   const second = page.getByRole("dialog", { name: "Delete it although it is shown?" });

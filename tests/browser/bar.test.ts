@@ -42,9 +42,11 @@ async function select(page: Page, ...titles: string[]): Promise<void> {
   }
 }
 
+/** What opens others. */
+const OPENERS = ["Arrange", "Lines", "Color", "Mark"];
 const KINDS: [titles: string[], bar: string[]][] = [
-  [["Hero"], ["Edit", "Variations", "Format", "Crop", "Text", "Download", "More"]],
-  [["Hero", "Cup"], ["Use in Make", "Arrange", "Section", "Overlay…", "Join side by side…", "More"]],
+  [["Hero"], ["Edit", "Variations", "Format", "Crop", "Text", "Favorite", "Download", "More"]],
+  [["Hero", "Cup"], ["Use in Make", "Compare", "Arrange", "Section", "Overlay…", "Join side by side…", "More"]],
   [["Slot"], ["Upload into it", "Choose an image…", "Delete", "More"]],
   [["Brief"], ["Make from this", "Smaller letters", "Larger letters", "Lines", "Fit to its text", "More"]],
   [["Frame"], ["Tidy", "Fit to its members", "Color", "Select the members", "More"]],
@@ -72,7 +74,7 @@ scene("every selection has a bar, and all of it is in the menu, the palette, the
     await page.keyboard.press("Shift+F10");
     await becomes(() => menu(page), all);
     const opened: string[] = [];
-    for (const name of ["Arrange", "Lines", "Color"].filter((name) => all.includes(name))) {
+    for (const name of OPENERS.filter((name) => all.includes(name))) {
       await page.getByRole("menuitem", { name, exact: true }).click();
       await page.getByRole("menu", { name, exact: true }).waitFor();
       opened.push(...(await menu(page)));
@@ -80,7 +82,7 @@ scene("every selection has a bar, and all of it is in the menu, the palette, the
       await page.keyboard.press("Shift+F10");
     }
     await page.keyboard.press("Escape");
-    const leaves = [...all.filter((name) => !["Arrange", "Lines", "Color"].includes(name)), ...opened];
+    const leaves = [...all.filter((name) => !OPENERS.includes(name)), ...opened];
     await page.keyboard.press("Control+k");
     const found = await page.getByRole("option").locator("bdi").allTextContents();
     // Two are commands without a selection, too, and have a longer name there.
@@ -153,13 +155,13 @@ scene("at 1024 pixels the bar has icons with names, and what has no room is behi
   await page.setViewportSize({ width: 1000, height: 760 });
   await openBoard(page, url);
   await select(page, "Hero");
-  await becomes(() => labels(page), ["Edit", "Variations", "Format", "Crop", "Text", "Download", "More"]);
+  await becomes(() => labels(page), ["Edit", "Variations", "Format", "Crop", "Text", "Favorite", "Download", "More"]);
   assert.equal(await button(page, "Crop").getByText("Crop").isVisible(), false);
   await isAccessible();
   await page.setViewportSize({ width: 1100, height: 760 });
   await page.keyboard.press("p");
   await page.setViewportSize({ width: 760, height: 760 });
-  await becomes(async () => (await labels(page)).length < 7, true, "beside a panel there is less room");
+  await becomes(async () => (await labels(page)).length < 8, true, "beside a panel there is less room");
   const all = await labels(page);
   assert.equal(all.at(-1), "More");
   const [place, stage] = [await box(bar(page)), await box(page.getByRole("application", { name: "Board" }))];
@@ -251,7 +253,7 @@ scene("a viewer has what changes nothing", async ({ page, expect, isAccessible }
   await select(page, image?.title ?? "");
   await becomes(() => labels(page), ["Download", "More"]);
   await button(page, "More").click();
-  assert.deepEqual(await menu(page), ["Show the selection", "Inspect"]);
+  assert.deepEqual(await menu(page), ["Look", "Show the selection", "Inspect"]);
   await isAccessible();
   await page.keyboard.press("Escape");
   await page.keyboard.press("Delete");

@@ -67,7 +67,7 @@ const SCREENS: [name: string, shows: string, go: (page: Page) => Promise<unknown
   ["share", "Who has access to a canvas", async (page) => (await at("/", "Canvases")(page), page.getByRole("button", { name: /^Share Café Lumen/ }).click())],
   ["delete-canvas", "Deleting a canvas asks for a word", async (page) => (await at("/", "Canvases")(page), page.getByRole("button", { name: /^Delete Kiln diary/ }).click())],
   ["board", "The board: a brief, a moodboard, formats of a photograph and a storyboard", onBoard],
-  ["inspect", "The result of an Action over its source", async (page) => (await beside("inspect", "Square")(page), near(page))],
+  ["inspect", "What is known of the result of an Action", async (page) => (await beside("inspect", "Square")(page), near(page))],
   ["action", "The form of an Action, with about what it will make", async (page) => {
     await beside("inspect", "Espresso on dark wood")(page);
     await near(page);
@@ -75,6 +75,21 @@ const SCREENS: [name: string, shows: string, go: (page: Page) => Promise<unknown
     await inspect.getByLabel("Make a new image").selectOption({ label: "Change aspect ratio" });
     await inspect.locator("form").getByLabel("Ratio", { exact: true }).fill("4:5");
     await inspect.locator("figcaption", { hasText: "About" }).scrollIntoViewIfNeeded();
+  }],
+  ["look", "A picture large, with what is known of it", async (page) => {
+    await onBoard(page);
+    await node(page, "Square").click({ position: { x: 20, y: 20 } });
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").getByRole("img", { name: "Square" }).waitFor();
+    await page.keyboard.press("i");
+  }],
+  ["compare", "What an Action made, over what it was made from", async (page) => {
+    await onBoard(page);
+    await node(page, "Warm grade").click({ position: { x: 20, y: 20 } });
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").getByRole("img", { name: "Warm grade" }).waitFor();
+    await page.keyboard.press("q");
+    await page.getByRole("dialog").getByRole("slider").waitFor();
   }],
   ["make", "Images from a prompt, with references and an Element", async (page) => {
     await beside("make", "Client brief", "Two cups at the window")(page);

@@ -1,6 +1,7 @@
 /** Assets: the images and videos that an account has stored. */
 import { answer, api, type CanvasSummary, contract, patience, send, transportOf } from "./api.ts";
 import type { components } from "./contract.ts";
+import { bytes } from "./format.ts";
 import type { Size } from "./view.ts";
 
 export type Asset = components["schemas"]["Asset"];
@@ -68,9 +69,6 @@ export const nodeSizeAt = (width: number, image: Size, title: string): Size => w
 
 const withCaption = ({ width, height }: Size, title: string): Size => ({ width, height: title.trim() !== "" && height >= 2 * CAPTION && width >= 2 * CAPTION ? height + CAPTION : height });
 
-/** Width and height, and of a video how long it is. */
-export const sizeOf = ({ width, height, durationSeconds }: Asset): string => [width > 0 && `${width} × ${height}`, durationSeconds !== undefined && `${durationSeconds} s`].filter(Boolean).join(" · ");
-
 /** The badge of an image that was made with AI. */
 export const aiBadgeOf = ({ aiGenerated }: Pick<Asset, "aiGenerated">): "AI" | "partly AI" | undefined =>
   aiGenerated === "yes" ? "AI" : aiGenerated === "partly" ? "partly AI" : undefined;
@@ -91,6 +89,12 @@ export function removedOf(all: Pick<Asset, "metadataRemoved">[]): string | undef
   const words = Object.keys(REMOVED).flatMap((name) => (classes.has(name) ? [REMOVED[name]] : []));
   return words.length === 0 ? undefined : new Intl.ListFormat("en").format(words as string[]);
 }
+
+/** Width and height, and of a video how long it is. */
+export const sizeOf = ({ width, height, durationSeconds }: Asset): string => [width > 0 && `${width} × ${height}`, durationSeconds !== undefined && `${durationSeconds} s`].filter(Boolean).join(" · ");
+
+/** Size, format and weight. */
+export const factsOf = (asset: Asset): string => [sizeOf(asset), formatOf(asset.mimeType), bytes(asset.bytes)].filter(Boolean).join(" · ");
 
 /** "PNG", "JPEG". */
 export const formatOf = (mimeType: string): string => (mimeType.split("/")[1] ?? mimeType).toUpperCase();

@@ -24,8 +24,8 @@ const clamp = (value: number, least: number, most: number) => Math.min(Math.max(
 const MARGIN: Size = { width: 24, height: 68 };
 
 /** The whole of `box`, centered, at most at full size. */
-export function fit(box: Box, screen: Size): View {
-  const room = (side: keyof Size) => Math.max(screen[side] - 2 * MARGIN[side], 1);
+export function fit(box: Box, screen: Size, margin = MARGIN): View {
+  const room = (side: keyof Size) => Math.max(screen[side] - 2 * margin[side], 1);
   const scale = clamp(Math.min(room("width") / box.width, room("height") / box.height, 1), LEAST_SCALE, MOST_SCALE);
   return {
     x: screen.width / 2 - (box.x + box.width / 2) * scale,

@@ -73,6 +73,9 @@ test("what a selection has follows what it is", async () => {
   assert(!has("image", "other").some((id) => ["crop", "format", "download"].includes(id)), "nothing that would do one of several");
   assert(has("image", "other").includes("join") && !has("image", "other", "third").includes("join"));
   assert(has("image", "other", "third").includes("across") && !has("image", "other").includes("across"));
+  assert(has("image").includes("look") && has("video").includes("look") && !has("slot").includes("look") && !has("image", "text").includes("look"));
+  assert(has("image", "other").includes("compare") && !has("image").includes("compare") && !has("image", "text").includes("compare"));
+  assert(["favorite", "star-3", "label-red"].every((id) => has("image", "text", "section").includes(id)) && !has("text").includes("favorite"));
   assert(!has("section").includes("upload") && has("slot").includes("upload"));
   select("text");
   board.lock(true);
@@ -87,7 +90,9 @@ test("what a selection has follows what it is", async () => {
 test("who may only read has what changes nothing", async () => {
   const { board, select } = await studio(false);
   select("image");
-  assert.deepEqual(names(itemsOf(board)), ["download", "show", "inspect"]);
+  assert.deepEqual(names(itemsOf(board)), ["download", "look", "show", "inspect"]);
+  select("image", "other");
+  assert.deepEqual(names(itemsOf(board)), ["compare", "look", "show", "inspect"]);
   select("section");
   assert.deepEqual(names(itemsOf(board)), ["members", "show", "inspect"]);
   board.selectLink("c1");
@@ -116,6 +121,12 @@ test("keys do what the bar has, wherever letters are on the keyboard", async () 
   assert.deepEqual(ana.value(ids.other, "position"), { x: 1, y: 0 });
   commandOf(press("G", { shiftKey: true }), board)?.run(board);
   assert.equal(ana.value(ids.other, "metadata.zIndex"), 2);
+  select("image", "text");
+  commandOf(press("f"), board)?.run(board);
+  assert.deepEqual(ana.value(ids.image, "metadata.tags"), ["favorite"]);
+  select("other");
+  commandOf(press("Enter"), board)?.run(board);
+  assert.deepEqual(board.getUi().look, { at: ids.other });
   board.select([]);
   assert.equal(commandOf(press("Delete"), board), undefined);
 });

@@ -9,6 +9,7 @@ import { type Connection, isSection, type Node } from "../sync/graph.ts";
 import { combinationOf, type Press } from "../ui/keys.ts";
 import type { IconName } from "../ui/parts.tsx";
 import type { Box, Point, Size } from "../view.ts";
+import { canCompare, canLook, compare, lookAt } from "./album.ts";
 import { aligned, distributed, isLocked, sameSize } from "./arrange.ts";
 import { attemptAt } from "./attempts.ts";
 import type { Board } from "./board.ts";
@@ -17,6 +18,7 @@ import { CHOOSE_FILES, type Command, COMMANDS, isPossible } from "./commands.ts"
 import { isEmptySlot, letterSize } from "./gestures.ts";
 import { type Arrangement, arrangement, layOut, MOST_ARRANGED } from "./layout.ts";
 import { draftOf } from "./making.ts";
+import { FAVORITE, isPicture, LABELS, marksOf, rate, toggleMark } from "./marks.ts";
 import { makeAgain, openPrompt } from "./prompting.ts";
 import { touches } from "./spatial.ts";
 
@@ -136,9 +138,24 @@ const inLine = (value: "start" | "center" | "end", label: string): Row => ({
   run: ({ board, nodes }) => board.setFields(label, nodes, { "metadata.textAlign": value }),
 });
 
+const stars = (rating: number, label: string): [string, Row] => [`star-${rating}`, { label, icon: "star", run: ({ board, nodes }) => rate(board, rating, nodes) }];
+const MARKS: Record<string, Row> = {
+  ...Object.fromEntries([5, 4, 3, 2, 1].map((rating) => stars(rating, rating === 1 ? "1 star" : `${rating} stars`))),
+  ...Object.fromEntries([stars(0, "No stars")]),
+  ...Object.fromEntries(LABELS.map((label): [string, Row] => [`label-${label}`, { label: `Label: ${label}`, icon: "color", run: ({ board, nodes }) => toggleMark(board, `label:${label}`, nodes) }])),
+};
+const areFavorites = ({ nodes }: Selected) => nodes.filter(isPicture).every((node) => marksOf(node).isFavorite);
+const hasPictures = ({ nodes }: Selected) => nodes.some(isPicture);
+
 const isColored = ({ type }: Node) => type === "sticky";
 
 const ROWS: Record<string, Row> = {
+  // Look and choose
+  look: { label: "Look", icon: "look", keys: ["Enter"], isReading: true, can: ({ nodes }) => canLook(nodes), run: ({ board }) => lookAt(board) },
+  compare: { label: "Compare", icon: "compare", isReading: true, can: ({ nodes }) => canCompare(nodes), run: ({ board }) => compare(board) },
+  favorite: { label: "Favorite", labelOf: (selected) => (areFavorites(selected) ? "No favorite" : "Favorite"), icon: "heart", keys: ["F"], can: hasPictures, run: ({ board }) => toggleMark(board, FAVORITE) },
+  mark: { label: "Mark", icon: "star", can: hasPictures, rows: Object.keys(MARKS).join(" ") },
+  ...MARKS,
   // Make
   edit: { label: "Edit", icon: "edit", can: mayMakeImages, run: make("edit") },
   variations: { label: "Variations", icon: "copy", can: mayMakeImages, run: make("variations") },
@@ -227,18 +244,18 @@ const SHARED: Record<string, { icon: IconName; label: string; run: (board: Board
 const LAST = "duplicate show front back lock inspect";
 /** What a selection has, in the order of the bar, and behind its last button. */
 const TABLE: Record<Kind, [bar: string, more: string]> = {
-  image: ["edit variations format crop add-text download", `again resize turn grade section rename ${LAST} delete`],
-  images: ["use-in-make arrange section overlay join", `connect ${LAST} delete`],
+  image: ["edit variations format crop add-text favorite download", `look mark again resize turn grade section rename ${LAST} delete`],
+  images: ["use-in-make compare arrange section overlay join", `look favorite mark connect ${LAST} delete`],
   slot: ["attempt upload choose delete", `rename section ${LAST}`],
   text: ["make-from smaller larger lines color grow arrange", `write rename section connect ${LAST} delete`],
   section: ["tidy fit color members", `rename recipes ${LAST} delete`],
-  video: ["frame download", `section rename ${LAST} delete`],
-  mixed: ["arrange section use-in-make", `connect members ${LAST} delete`],
+  video: ["look frame favorite download", `mark section rename ${LAST} delete`],
+  mixed: ["arrange section use-in-make", `favorite mark connect members ${LAST} delete`],
   link: ["purpose around delete", ""],
 };
 /** With more nodes than this, only these are there: the others have no use then. */
 const MANY = 200;
-const FOR_MANY = new Set(["arrange", "section", "delete", "lock", "duplicate", "show"]);
+const FOR_MANY = new Set(["look", "favorite", "mark", "arrange", "section", "delete", "lock", "duplicate", "show"]);
 
 const split = (ids: string) => ids.split(" ").filter(Boolean);
 

@@ -8,7 +8,9 @@ import { dragged, type Grip, gripOf, type Guide, HELD, type Held, isLocked, resi
 import { nodeSizeOf, type Placed } from "../assets.ts";
 import { count as counted, firstOf, number } from "../format.ts";
 import type { Box, Point, Size } from "../view.ts";
+import { canLook, lookAt, type Looked } from "./album.ts";
 import type { Ending } from "./endings.ts";
+import { type Filter, matchingIn } from "./filter.ts";
 import {
   carried,
   type Choice,
@@ -106,6 +108,10 @@ export interface Ui {
   resize: { id: string; box: Box; guides?: Guide[] } | undefined;
   /** Whether connections are left out. */
   areLinesHidden: boolean;
+  /** What is looked at, large. */
+  look: Looked | undefined;
+  /** What is to be seen clearly. Empty while its fields are open and nothing is chosen. */
+  filter: Filter | undefined;
   panel: "inspect" | "make" | "recipes" | "assets" | "runs" | "outline" | "findings" | undefined;
   /** The Prompt that was opened or written in. */
   prompt: Subject | undefined;
@@ -159,6 +165,8 @@ export class Board {
     drag: undefined,
     resize: undefined,
     areLinesHidden: globalThis.localStorage?.getItem(HIDDEN_LINES) === "true",
+    look: undefined,
+    filter: undefined,
     panel: undefined,
     prompt: undefined,
     written: {},
@@ -167,7 +175,7 @@ export class Board {
     action: undefined,
   };
   #listeners = new Set<() => void>();
-  #notices = new Notifier<[text: string, remedy: Remedy | undefined]>();
+  #notices = new Notifier<[text: string, ...remedies: Remedy[]]>();
   #said = new Notifier<[text: string]>();
   #scale = 1;
   #scaleListeners = new Set<() => void>();
@@ -198,8 +206,8 @@ export class Board {
   /** Calls the listener with each sentence that a person should read, and what can be done then. */
   readonly onNotice = this.#notices.listen;
 
-  notify(text: string, remedy?: Remedy): void {
-    this.#notices.notify(text, remedy);
+  notify(text: string, ...remedies: Remedy[]): void {
+    this.#notices.notify(text, ...remedies);
   }
 
   /** Calls the listener with each sentence that is read out and not shown: what it says is seen. */
@@ -210,7 +218,7 @@ export class Board {
     const ids = nodes.map(({ id }) => id);
     if (failed) void reasonOf(failed).then((reason) => this.notify(reason === undefined ? text : `${text} ${reason}`, this.showing(ids)));
     else if (this.surface?.sees(ids)) this.#said.notify(text);
-    else this.notify(text, this.showing(ids));
+    else this.notify(text, this.showing(ids), ...(canLook(nodes) ? [{ label: "Look", run: () => lookAt(this, ids) }] : []));
   }
 
   /** Says that a text which was pasted was too long. */
@@ -340,8 +348,14 @@ export class Board {
     if (size > 0) this.notify(areLinesHidden ? `${counted(size, "connection")} hidden. Shift C shows them again.` : `${counted(size, "connection")} shown.`);
   }
 
+  /** What matches the filter; undefined without one. */
+  get matching(): ReadonlySet<string> | undefined {
+    return matchingIn(this.graph, this.#ui.filter);
+  }
+
   selectAll(): void {
-    this.select(this.graph.nodes.keys());
+    const { matching } = this;
+    this.select(matching ? [...this.graph.nodes.values()].filter((node) => matching.has(node.id) && !isSection(node)).map(({ id }) => id) : this.graph.nodes.keys());
   }
 
   selectLink(id: string): void {

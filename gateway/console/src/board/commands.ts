@@ -2,7 +2,6 @@
 import { api } from "../api.ts";
 import type { Board } from "./board.ts";
 import type { Kind } from "./gestures.ts";
-import { hasMarkable, toggleFavorite } from "./marks.ts";
 import { openPrompt } from "./prompting.ts";
 import { toggleSnapping } from "./snap.ts";
 import { variantOf } from "./variants.ts";
@@ -39,7 +38,6 @@ export const COMMANDS: readonly Command[] = [
   { id: "undo", label: "Undo", group: "Edit", keys: ["Mod+Z"], isChange: true, run: (board) => board.undo(), can: ({ engine }) => engine.getSnapshot().undo !== undefined },
   { id: "redo", label: "Redo", group: "Edit", keys: ["Mod+Shift+Z", "Mod+Y"], isChange: true, run: (board) => board.redo(), can: ({ engine }) => engine.getSnapshot().redo !== undefined },
 
-  { id: "favorite", label: "Mark as a favorite, or take that back", group: "Edit", keys: ["F"], isChange: true, run: toggleFavorite, can: hasMarkable },
   { id: "bar", label: "Bar of the selection", group: "Select", keys: ["Mod+.", "Alt+F10"], run: focusBar, can: (board) => hasSelection(board) || board.getUi().link !== undefined },
   { id: "menu", label: "Menu of the selection", group: "Select", keys: ["Shift+F10", "ContextMenu"], run: openMenu, can: hasSelection },
 
@@ -61,6 +59,7 @@ export const COMMANDS: readonly Command[] = [
   { id: "fit", label: "Show everything", group: "View", keys: ["0"], run: (board) => board.surface?.show() },
   { id: "full-size", label: "Full size", group: "View", keys: ["1"], run: (board) => board.surface?.zoomTo(1) },
   { id: "pixels", label: "One pixel of the picture to one of the screen", group: "View", keys: ["3"], run: (board) => void showPixels(board), can: ({ selected }) => selected.length === 1 && selected[0]?.asset !== undefined },
+  { id: "filter", label: "Filter what is on the board", group: "View", keys: ["Shift+F"], run: (board) => board.set({ filter: board.getUi().filter ? undefined : {} }) },
   { id: "lines", label: "Hide or show connections", group: "View", keys: ["Shift+C"], run: (board) => board.toggleLines() },
   { id: "hand", label: "Hand tool: drag the view", group: "View", keys: ["H"], run: (board) => board.set({ tool: board.getUi().tool === "hand" ? "select" : "hand" }) },
   { id: "snap", label: "Snap to others while dragging: on or off", group: "View", keys: [], isChange: true, run: toggleSnap },

@@ -1,6 +1,6 @@
-/** Images in Inspect: about what an Action will make, and what it made beside what it was made from. */
+/** About what an Action will make, in Inspect. */
 import { useQuery } from "@tanstack/react-query";
-import { type CSSProperties, useState } from "react";
+import type { CSSProperties } from "react";
 import { type Action, api } from "../api.ts";
 import styles from "./comparison.module.css";
 import type { Entries } from "./forms.ts";
@@ -75,38 +75,5 @@ function TextBox({ params, height }: { params: Record<string, string | number>; 
     <div className={styles.text} dir="auto" style={style}>
       {params.text ?? "Text"}
     </div>
-  );
-}
-
-/** What an Action made, over what it was made from, with a line between them that a pointer or the arrow keys move. */
-export function Comparison({ before, after }: { before: string; after: string }) {
-  const { url: source } = usePanelImage(before);
-  const { url: result } = usePanelImage(after);
-  const [part, setPart] = useState(50);
-  const [ratio, setRatio] = useState(1.5);
-  if (source === undefined || result === undefined) return null;
-  return (
-    <figure className={styles.figure}>
-      <div className={styles.stage}>
-        <div className={styles.compare} style={{ aspectRatio: ratio, width: `min(100%, ${280 * ratio}px)` }}>
-          <img src={source} alt="Before" style={{ clipPath: `inset(0 ${100 - part}% 0 0)` }} />
-          <img src={result} alt="After" onLoad={({ currentTarget: { naturalWidth, naturalHeight } }) => setRatio(naturalWidth / naturalHeight)} style={{ clipPath: `inset(0 0 0 ${part}%)` }} />
-          <span className={styles.line} style={{ left: `${part}%` }} />
-          <input
-            type="range"
-            min={0}
-            max={100}
-            value={part}
-            aria-label="Before and after"
-            aria-valuetext={`${part} percent before, ${100 - part} percent after`}
-            onChange={({ target }) => setPart(Number(target.value))}
-          />
-        </div>
-      </div>
-      <figcaption className={styles.sides}>
-        <span>Before</span>
-        <span>After</span>
-      </figcaption>
-    </figure>
   );
 }

@@ -16,6 +16,7 @@ const GESTURES: KeyGroup = {
   rows: [
     { what: "Move the view", how: "scroll, or drag with Space" },
     { what: "Zoom", how: "Ctrl and scroll, or pinch" },
+    { what: "Look at a picture", how: "double-click it, or tap Space" },
     { what: "Select several", how: "drag over them, or Shift and click" },
     { what: "Connect", how: "drag from the dot at the side of a node" },
     { what: "Drag along an axis, or a copy", how: "hold Shift, or Alt" },
@@ -39,7 +40,7 @@ export function KeyList({ board, close }: { board: Board; close: () => void }) {
   const groups = GROUPS.map((title) => ({ title, rows: commands.filter(({ group }) => group === title).map(({ label, keys }) => ({ what: label, keys })) }));
   const first = (group: KeyGroup, number: number) => (board.canChange ? group : { ...group, rows: group.rows.slice(0, number) });
   const selection = { title: "Selection", rows: keyRows(board.canChange) };
-  return <KeyDialog groups={[...groups.filter(({ rows }) => rows.length > 0), selection, first(CLIPBOARD, 1), first(GESTURES, 3)]} close={close} />;
+  return <KeyDialog groups={[...groups.filter(({ rows }) => rows.length > 0), selection, first(CLIPBOARD, 1), first(GESTURES, 4)]} close={close} />;
 }
 
 const MOST_FOUND = 40;

@@ -15,6 +15,7 @@ import { Share } from "../screens/share.tsx";
 import { useSession } from "../session.ts";
 import { useBeforeEnd, useDraft, useTitle } from "../ui/hooks.ts";
 import { combinationOf, isDialogOpen, isMenuOpen } from "../ui/keys.ts";
+import { laterDialog } from "../ui/later.tsx";
 import { Button, Empty, Failure, Icon, Waiting } from "../ui/parts.tsx";
 import { Shell } from "../ui/shell.tsx";
 import { UploadList } from "../ui/upload-list.tsx";
@@ -27,8 +28,11 @@ import { Cursors } from "./cursors.tsx";
 import { BoardContext } from "./context.ts";
 import { BoardMenu, KeyList, Palette } from "./dialogs.tsx";
 import styles from "./editor.module.css";
+import { canLook, lookAt } from "./album.ts";
 import { endedNodes, endings } from "./endings.ts";
 import { useEngine } from "./engines.ts";
+import { hasMarks } from "./filter.ts";
+import { FilterRow, useFilterAddress } from "./filter.tsx";
 import { reasonOf } from "./failure.ts";
 import { nodesOf } from "./videos.ts";
 import { Inspector } from "./inspector.tsx";
@@ -70,6 +74,10 @@ interface Props {
 const REVIEW_REST = 1000;
 /** How long the first frames of a board may take before the page goes on, in milliseconds. */
 const DRAWING = 100;
+/** A shorter press of Space opens a picture, in milliseconds. A longer one is for the view. */
+const TAP = 250;
+
+const BoardLook = laterDialog("Look", () => import("./looking.tsx"));
 
 export function Editor({ handle, role, canChange: hasRole, review, error, live, shown, reload, signedOut }: Props) {
   const { account, session } = useSession();
@@ -86,6 +94,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
   const { graph, revision, state } = snapshot;
   const title = graph?.title ?? review?.canvas.title;
   const nodes = graph?.nodes.size ?? review?.canvas.nodeCount;
+  const areMarked = useMemo(() => graph !== undefined && hasMarks(graph), [graph]);
   useTitle(title ?? "");
   useCurrentBalance(graph);
   useEndings(board, graph, session.scopes.includes("job:manage"));
@@ -106,6 +115,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
     if (review && review.canvas.revision === engine.getSnapshot().revision) engine.retitled(review.canvas.title);
   }, [engine, review]);
 
+  useFilterAddress(board, ui.filter);
   const search = useSearch();
   const [path, navigate] = useLocation();
   const isOpen = graph !== undefined;
@@ -149,6 +159,13 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
     if (refused.length > 0) board.notify(refusalOf(refused));
   }
 
+  /** When Space was pressed, unless the pointer was since. */
+  const tapped = useRef(-Infinity);
+  const release = useEffectEvent(() => {
+    board.pan(false);
+    if (performance.now() - tapped.current < TAP && canLook(board.selected)) lookAt(board);
+    tapped.current = -Infinity;
+  });
   const type = useEffectEvent((event: KeyboardEvent) => {
     const target = event.target as HTMLElement;
     const isTyping = isDialogOpen() || isMenuOpen() || target.matches("input, textarea, select, video, [contenteditable], [role=menu] *");
@@ -158,7 +175,10 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
     const isScrolling = event.key.startsWith("Arrow") && target.closest("aside") !== null;
     const isPalette = combinationOf(event) === "Mod+K";
     if (event.defaultPrevented || isPressing || isScrolling || (isTyping && !isPalette) || !graph) return;
-    if (event.key === " " && !isTyping && !event.ctrlKey) board.pan(true);
+    if (event.key === " " && !isTyping && !event.ctrlKey) {
+      board.pan(true);
+      if (!event.repeat) tapped.current = performance.now();
+    }
     const command = commandOf(event, board);
     // A letter that the text field has missed runs nothing.
     if (!command || (board.isWriting && event.key.length === 1 && !event.ctrlKey && !event.metaKey)) return;
@@ -197,7 +217,8 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
     const stop = new AbortController();
     const { signal } = stop;
     addEventListener("keydown", (event) => type(event), { signal });
-    addEventListener("keyup", ({ key }) => key === " " && board.pan(false), { signal });
+    addEventListener("keyup", ({ key }) => key === " " && release(), { signal });
+    addEventListener("pointerdown", () => (tapped.current = -Infinity), { signal, capture: true });
     // Before the window, which refuses what nothing takes.
     for (const type of ["dragover", "drop"] as const) document.addEventListener(type, (event) => drop(event), { signal });
     for (const type of ["copy", "cut"] as const) addEventListener(type, (event) => copy(event), { signal });
@@ -228,6 +249,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
           </>
         }
       >
+        {graph && ui.filter && <FilterRow board={board} graph={graph} filter={ui.filter} />}
         <div className={styles.work}>
           <div
             className={styles.stage}
@@ -271,7 +293,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
             )}
             {graph && <Toolbar board={board} ui={ui} onFiles={addFiles} />}
             <ZoomControls board={board} />
-            <PanelToggles board={board} panel={ui.panel} scopes={session.scopes} findings={review?.validation.findings.filter(({ severity }) => severity !== "info").length} />
+            <PanelToggles board={board} panel={ui.panel} isFiltering={ui.filter !== undefined} areMarked={areMarked} scopes={session.scopes} findings={review?.validation.findings.filter(({ severity }) => severity !== "info").length} />
             <div className={styles.foot}>
               <Stopped board={board} canvas={handle} snapshot={snapshot} again={reload} />
               <div className={styles.cards} role="status" aria-atomic="false">
@@ -326,6 +348,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
           )}
         </div>
         {ui.menu && graph && <BoardMenu key={JSON.stringify(ui.menu)} board={board} menu={ui.menu} />}
+        {ui.look && graph && <BoardLook board={board} graph={graph} look={ui.look} close={() => board.set({ look: undefined })} />}
         {ui.dialog === "palette" && graph && <Palette board={board} close={() => closeDialog(board)} />}
         {ui.dialog === "keys" && <KeyList board={board} close={() => closeDialog(board)} />}
       </Shell>
@@ -373,7 +396,7 @@ function closeDialog(board: Board): void {
   if (board.getUi().dialog !== undefined) board.set({ dialog: undefined });
 }
 
-function PanelToggles({ board, panel, findings, scopes }: { board: Board; panel: Ui["panel"]; findings: number | undefined; scopes: string[] }) {
+function PanelToggles({ board, panel, findings, scopes, isFiltering, areMarked }: { board: Board; panel: Ui["panel"]; findings: number | undefined; scopes: string[]; isFiltering: boolean; areMarked: boolean }) {
   const { canChange } = board;
   const canMake = canChange && (scopes.includes("image:generate") || scopes.includes("video:generate"));
   const [canSeeAssets, canSeeRuns] = [canChange && scopes.includes("asset:read"), canChange && scopes.includes("job:manage")];
@@ -383,6 +406,12 @@ function PanelToggles({ board, panel, findings, scopes }: { board: Board; panel:
         <Icon name={findings === 0 ? "check" : "finding"} size={16} />
         {findings === undefined ? "Findings" : findings > 0 ? count(findings, "finding") : "No findings"}
       </Button>
+      {(areMarked || isFiltering) && (
+        <Button aria-expanded={isFiltering} aria-keyshortcuts="Shift+F" onClick={() => board.set({ filter: isFiltering ? undefined : {} })}>
+          <Icon name="filter" size={16} />
+          Filter
+        </Button>
+      )}
       <Button data-panel="outline" aria-expanded={panel === "outline"} onClick={() => board.togglePanel("outline")}>
         <Icon name="outline" size={16} />
         Outline

@@ -5,6 +5,7 @@ import type { Point } from "../view.ts";
 import { isLocked } from "./arrange.ts";
 import type { Ui } from "./board.ts";
 import type { BoardEdge } from "./edges.tsx";
+import { matchingIn } from "./filter.ts";
 import { described, stateId, useOf } from "./gestures.ts";
 import { linksAt } from "./links.ts";
 import { type BoardNode, typeOf } from "./nodes.tsx";
@@ -23,7 +24,7 @@ function endOf(graph: Graph, ids: string[]): Point | undefined {
   return box && { x: box.x - BESIDE, y: box.y + box.height / 2 };
 }
 
-type State = Pick<Ui, "selection" | "isCollecting" | "editing" | "drag" | "resize" | "link" | "tool">;
+type State = Pick<Ui, "selection" | "isCollecting" | "editing" | "drag" | "resize" | "link" | "tool" | "filter">;
 
 /** Elements with what they were made of. */
 type Known<Element> = Map<string, { key: unknown[]; element: Element }>;
@@ -61,8 +62,9 @@ export class Elements {
   }
 
   /** The connections among these nodes. From one node to all variants of a run, there is one line for each purpose, to the left of them. */
-  edges(graph: Graph, nodes: BoardNode[], { link, selection, areLinesHidden }: Pick<Ui, "link" | "selection" | "areLinesHidden">): BoardEdge[] {
-    const ids = new Set(nodes.map(({ id }) => id));
+  edges(graph: Graph, nodes: BoardNode[], { link, selection, areLinesHidden, filter }: Pick<Ui, "link" | "selection" | "areLinesHidden" | "filter">): BoardEdge[] {
+    const matching = matchingIn(graph, filter);
+    const ids = new Set(nodes.map(({ id }) => id).filter((id) => matching?.has(id) ?? true));
     const next: Known<BoardEdge> = new Map();
     const bundles = new Set<string>();
     for (const id of ids) {
@@ -93,7 +95,9 @@ export class Elements {
     const isOneOfSeveral = isSelected && (ui.isCollecting || ui.selection.size > 1);
     const label = `${described(graph, node)}${isOneOfSeveral ? ", selected" : ""}`;
     const number = variantOf(graph, node.id)?.number;
-    const key = [node, isSelected, isResizable, editing, start, by?.x, by?.y, resized, label, number];
+    // What does not match the filter is seen faintly, and cannot be reached, unless it is selected: it may have just been made.
+    const isFaint = !isSelected && !(matchingIn(graph, ui.filter)?.has(node.id) ?? true);
+    const key = [node, isSelected, isResizable, editing, start, by?.x, by?.y, resized, label, number, isFaint];
     const known = this.#nodes.get(node.id);
     if (known && known.key.every((part, at) => part === key[at])) return known;
     const { x, y, width, height } = resized ?? boxOf(node);
@@ -114,6 +118,7 @@ export class Elements {
         ariaLabel: label,
         ...(isLocked(node) && { draggable: false }),
         ...((node.type === "image" || node.type === "video") && node.asset === undefined && { domAttributes: { "aria-describedby": stateId(node.id) } }),
+        ...(isFaint && { className: "faint", focusable: false, domAttributes: { inert: true } }),
         data: { node, editing, isResizable, number },
         // Known sizes and places: nothing is measured.
         handles: [

@@ -2,8 +2,10 @@
  * Images in the size in which they are seen. Few are loaded at a time, so that changes and the event stream always have a connection,
  * and those that were asked for last come first, because they are on the screen.
  */
+import { useQuery } from "@tanstack/react-query";
 import { useCallback, useEffect, useState, useSyncExternalStore } from "react";
 import { api, imageUrl } from "../api.ts";
+import { assets } from "../assets.ts";
 import { Problem } from "../errors.ts";
 import { sessionEnd } from "../session-end.ts";
 
@@ -105,6 +107,10 @@ function use(asset: string, width: number): () => void {
   if (before === 0 && !ready.has(width) && !asked.has(width)) want({ asset, width, attempts: 0 });
   return () => void users.set(width, (users.get(width) ?? 1) - 1);
 }
+
+/** What is known of an asset, as a query. */
+export const assetQuery = (handle: string) => ({ queryKey: ["asset", handle], queryFn: ({ signal }: { signal: AbortSignal }) => assets.read(handle, signal), staleTime: Infinity });
+export const useAsset = (handle: string) => useQuery(assetQuery(handle));
 
 const NEVER = () => () => {};
 

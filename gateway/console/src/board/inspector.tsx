@@ -20,11 +20,11 @@ import { Button, Failure, messageOf, Waiting } from "../ui/parts.tsx";
 import { QueueHint } from "../ui/queues.tsx";
 import { DRAFT } from "../words.ts";
 import { isActive, isOver, nameOf, stateOf, statusOf, videoUrl } from "../work.ts";
-import { attemptAt, sourceOf } from "./attempts.ts";
+import { attemptAt } from "./attempts.ts";
 import type { Board } from "./board.ts";
 import { useFailure } from "./failure.ts";
 import { type NodeVideo, videoOf } from "./videos.ts";
-import { ActionPreview, Comparison } from "./comparison.tsx";
+import { ActionPreview } from "./comparison.tsx";
 import { type Entries, entryOf, isAnchor, paramsOf, problemsOf } from "./forms.ts";
 import { kindOf, statusAt } from "./gestures.ts";
 import { InputField, LACKING } from "./input-field.tsx";
@@ -35,7 +35,8 @@ import type { ActionAttempt } from "./making.ts";
 import { ProvenanceOf } from "./provenance.tsx";
 import { keepVideo, runAction } from "./runs.ts";
 import { allParams, captionOf, pictureOf, resizedPicture, shapeOfAction } from "./shapes.ts";
-import { useAsset, useVideo, VideoPlayer } from "./video.tsx";
+import { useAsset } from "./images.ts";
+import { useVideo, VideoPlayer } from "./video.tsx";
 import { NodeStatus } from "./waiting.tsx";
 
 interface InspectorProps {
@@ -62,22 +63,12 @@ export function Inspector({ board, canvas, nodes, attempt }: InspectorProps) {
       {nodes.length === 1 && <Work board={board} node={node} />}
       {nodes.length === 1 && video && <Video key={video.job} board={board} canvas={canvas} node={node} video={video} />}
       {nodes.length === 1 && node.type === "video" && node.asset !== undefined && <StoredVideo key={node.asset} node={node} asset={node.asset} />}
-      {nodes.length === 1 && <BeforeAndAfter board={board} node={node} />}
       {nodes.length === 1 && <ProvenanceOf node={node} board={board} />}
       {board.canChange && images.length > 0 && <Actions key={attempt?.into ?? action} medium="image" board={board} canvas={canvas} sources={images} attempt={attempt} />}
       {board.canChange && videos.length > 0 && <Actions key={attempt?.into ?? action} medium="video" board={board} canvas={canvas} sources={videos} attempt={attempt} />}
       {board.canChange && <NewElement board={board} images={images} />}
     </>
   );
-}
-
-/** For an image that an Action made, its source beside it. */
-function BeforeAndAfter({ board, node }: { board: Board; node: Node }) {
-  const { provenance } = node.metadata;
-  const handle = provenance?.kind === "action" ? provenance.references[0]?.handle : undefined;
-  const before = handle === undefined ? undefined : (sourceOf(board, handle)?.asset ?? (handle.startsWith("asset:") ? handle : undefined));
-  if (before === undefined || node.asset === undefined) return null;
-  return <Comparison key={node.id} before={before} after={node.asset} />;
 }
 
 /** Makes an Element from the images of this account. */

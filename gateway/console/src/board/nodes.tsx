@@ -13,12 +13,12 @@ import { noteColors, textColors } from "./colors.ts";
 import { DetailContext, useBoard } from "./context.ts";
 import { useFailure } from "./failure.ts";
 import { isEmptySlot, letterSize, stateId, statusAt } from "./gestures.ts";
-import { useImage } from "./images.ts";
+import { useAsset, useImage } from "./images.ts";
 import { marksOf } from "./marks.ts";
 import styles from "./nodes.module.css";
 import { captionOf, ratioOf, resizedPicture } from "./shapes.ts";
 import { TextField } from "./text.tsx";
-import { StoredVideo, useAsset, VideoArea } from "./video.tsx";
+import { StoredVideo, VideoArea } from "./video.tsx";
 import { videoOf } from "./videos.ts";
 import { NodeStatus } from "./waiting.tsx";
 

@@ -67,7 +67,12 @@ export interface Scene {
   selection: ReadonlySet<string>;
   drag: Drag | undefined;
   areLinesHidden: boolean;
+  /** What matches the filter. The rest is drawn faintly. */
+  matching?: ReadonlySet<string> | undefined;
 }
+
+/** How much is seen of what does not match the filter. */
+const FAINT = 0.15;
 
 /** The nodes in view that are drawn. */
 export const drawnIn = ({ index, rendered }: Scene, seen: Box): Node[] => index.in(seen).filter(({ id }) => !rendered.has(id));
@@ -75,7 +80,7 @@ export const drawnIn = ({ index, rendered }: Scene, seen: Box): Node[] => index.
 /** Draws `nodes` and, unless only a sketch is wanted, their images and the lines of what is not rendered. `changed` is called when an image has arrived. */
 export function drawOverview(
   context: CanvasRenderingContext2D,
-  { graph, rendered, selection, drag, areLinesHidden }: Scene,
+  { graph, rendered, selection, drag, areLinesHidden, matching }: Scene,
   nodes: Node[],
   view: { x: number; y: number; zoom: number },
   seen: Box,
@@ -105,6 +110,7 @@ export function drawOverview(
   const [right, bottom] = [seen.x + seen.width, seen.y + seen.height];
   for (const { from, to } of isSketch || areLinesHidden ? [] : allLinks(graph)) {
     if (rendered.has(from.id) && rendered.has(to.id)) continue;
+    if (matching && !(matching.has(from.id) && matching.has(to.id))) continue;
     const startX = xOf(from) + from.width;
     const startY = yOf(from) + from.height / 2;
     const endX = xOf(to);
@@ -120,6 +126,7 @@ export function drawOverview(
     const { width, height } = node;
     const [x, y] = [xOf(node), yOf(node)];
     const image = !isSketch && zoom >= IMAGE_SCALE && node.asset !== undefined ? bitmaps.of(node.asset) : undefined;
+    context.globalAlpha = (matching?.has(node.id) ?? true) ? 1 : FAINT;
     context.fillStyle = fillOf(node, look);
     context.fillRect(x, y, width, height);
     if (image) {
@@ -128,6 +135,7 @@ export function drawOverview(
       context.drawImage(image, x + (width - w) / 2, y + (height - h) / 2, w, h);
     }
   }
+  context.globalAlpha = 1;
   context.strokeStyle = look.accent;
   context.lineWidth = 2 / zoom;
   if (selection.size > 0) for (const node of nodes) if (selection.has(node.id)) context.strokeRect(xOf(node), yOf(node), node.width, node.height);

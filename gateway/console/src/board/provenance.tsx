@@ -55,7 +55,7 @@ export function ProvenanceOf({ board, node }: { board: Board; node: Node }) {
   );
 }
 
-function Origin({ provenance }: { provenance: Provenance }) {
+export function Origin({ provenance }: { provenance: Provenance }) {
   const { kind, operation = "", model, provider, actionId, actionVersion, size, quality, standIn, sourceUrl, createdAt, elements, mask, maskNotApplied } = provenance;
   const what = [size, quality, mask && (maskNotApplied ? "its mask could not be applied" : "within a mask"), elements.length > 0 && `with ${count(elements.length, "Element")}`].filter(Boolean).join(" · ");
   return (
@@ -91,7 +91,7 @@ function Origin({ provenance }: { provenance: Provenance }) {
 }
 
 /** The parameters of an Action, by their titles. */
-function Parameters({ action, params }: { action: string; params: Record<string, unknown> }) {
+export function Parameters({ action, params }: { action: string; params: Record<string, unknown> }) {
   const { data } = useQuery({ queryKey: ["action", action], queryFn: ({ signal }) => api.action(action, signal), staleTime: Infinity });
   const known = data?.parameters ?? [];
   const entries = Object.entries(params);

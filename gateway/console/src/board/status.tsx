@@ -166,7 +166,7 @@ const NOTICE = 8000;
 interface Notice {
   key: number;
   text: string;
-  remedy: Remedy | undefined;
+  remedies: Remedy[];
 }
 
 const without = (key: number) => (notices: Notice[]) => notices.filter((notice) => notice.key !== key);
@@ -181,10 +181,10 @@ export function Notices({ board }: { board: Board }): ReactNode {
       if (element.current?.matches(":hover, :focus-within")) setTimeout(() => end(key), NOTICE);
       else setNotices(without(key));
     };
-    const show = (text: string, remedy?: Remedy) => {
+    const show = (text: string, ...remedies: Remedy[]) => {
       serial.current += 1;
       const key = serial.current;
-      setNotices((notices) => [...notices.slice(-2), { key, text, remedy }]);
+      setNotices((notices) => [...notices.slice(-2), { key, text, remedies }]);
       setTimeout(() => end(key), NOTICE);
     };
     const stop = [board.engine.onNotice(show), board.onNotice(show)];
@@ -192,21 +192,22 @@ export function Notices({ board }: { board: Board }): ReactNode {
   }, [board]);
   return (
     <div ref={element} className={styles.notices} role="status" aria-live="polite" aria-atomic="false">
-      {notices.map(({ key, text, remedy }) => (
+      {notices.map(({ key, text, remedies }) => (
         <div key={key} data-card>
           <p dir="auto">{text}</p>
-          {remedy && (
+          {remedies.map(({ label, run }) => (
             <button
+              key={label}
               type="button"
               onClick={() => {
-                remedy.run();
                 setNotices(without(key));
                 board.surface?.focus();
+                run();
               }}
             >
-              {remedy.label}
+              {label}
             </button>
-          )}
+          ))}
         </div>
       ))}
     </div>

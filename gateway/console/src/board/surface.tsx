@@ -7,6 +7,7 @@ import "@xyflow/react/dist/base.css";
 import { type KeyboardEvent, type MouseEvent, type PointerEvent, useDeferredValue, useEffect, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { type Graph, isSection } from "../sync/graph.ts";
 import type { Box, Point } from "../view.ts";
+import { canLook, lookAt } from "./album.ts";
 import { isLocked } from "./arrange.ts";
 import { SelectionBar } from "./bar.tsx";
 import type { Board, Ui } from "./board.ts";
@@ -15,6 +16,7 @@ import { Camera, LEAST_ZOOM, MOST_ZOOM } from "./camera.ts";
 import { DetailContext } from "./context.ts";
 import { type BoardEdge, edgeTypes } from "./edges.tsx";
 import { Elements, MOST_RENDERED } from "./elements.ts";
+import { matchingIn } from "./filter.ts";
 import { enclosed } from "./gestures.ts";
 import { Guides } from "./guides.tsx";
 import { Dots, Minimap, Overview } from "./layers.tsx";
@@ -110,11 +112,12 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
   );
   const rendered = useGradually(wanted);
   const nodes = useMemo(() => wanted.filter(({ id }) => rendered.has(id)), [wanted, rendered]);
-  const edges = useMemo(() => elements.edges(graph, nodes, { link: ui.link, selection: ui.selection, areLinesHidden: ui.areLinesHidden }), [elements, graph, nodes, ui.link, ui.selection, ui.areLinesHidden]);
+  const edges = useMemo(() => elements.edges(graph, nodes, { link: ui.link, selection: ui.selection, areLinesHidden: ui.areLinesHidden, filter: ui.filter }), [elements, graph, nodes, ui.link, ui.selection, ui.areLinesHidden, ui.filter]);
   const isHand = ui.tool === "hand" || ui.isPanning;
   const { canChange } = board;
   const { selection, drag, areLinesHidden } = ui;
-  const scene = useMemo(() => ({ graph, index, rendered, selection, drag, areLinesHidden }), [graph, index, rendered, selection, drag, areLinesHidden]);
+  const matching = matchingIn(graph, ui.filter);
+  const scene = useMemo(() => ({ graph, index, rendered, selection, drag, areLinesHidden, matching }), [graph, index, rendered, selection, drag, areLinesHidden, matching]);
 
   // The node that has the keyboard stays when it leaves the view. When it goes, because it is deleted or far away, the board has the keyboard.
   const isFocusLost = focused !== undefined && !wanted.some(({ id }) => id === focused);
@@ -200,7 +203,8 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
       }
       const box = { x: Math.min(start.x, end.x), y: Math.min(start.y, end.y), width: Math.abs(end.x - start.x), height: Math.abs(end.y - start.y) };
       setMarquee(box);
-      board.select([...before, ...enclosed(index.in(box), box)]);
+      const inReach = index.in(box).filter(({ id }) => matching?.has(id) ?? true);
+      board.select([...before, ...enclosed(inReach, box)]);
     };
     const end = () => {
       stop.abort();
@@ -275,7 +279,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
         onMoveEnd={() => camera.keep()}
         onNodesChange={change}
         onNodeClick={(event, { id }) => board.select([id], isAdding(event) ? "toggle" : "set")}
-        onNodeDoubleClick={(_, { id, data: { node } }) => (node.type === "image" || node.type === "video" || !canChange ? board.surface?.show([id]) : board.edit(id))}
+        onNodeDoubleClick={(_, { id, data: { node } }) => (canLook([node]) ? lookAt(board, [id]) : node.type === "image" || node.type === "video" || !canChange ? board.surface?.show([id]) : board.edit(id))}
         onNodeContextMenu={(event, { id }) => {
           event.preventDefault();
           if (!board.getUi().selection.has(id)) board.select([id]);
@@ -306,7 +310,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
         {!areDrawn && !drag && <Bracket board={board} graph={graph} selection={selection} />}
       </ReactFlow>
       <Guides board={board} camera={camera} graph={graph} ui={ui} />
-      {isDrawn && <SelectionBar board={board} camera={camera} ui={ui} isHidden={marquee !== undefined} />}
+      {isDrawn && <SelectionBar board={board} camera={camera} ui={ui} isHidden={marquee !== undefined || ui.look !== undefined} />}
       {isDrawn && <Minimap camera={camera} graph={graph} index={index} />}
       {canChange && <PromptLayer board={board} camera={camera} canvas={canvas} graph={graph} ui={ui} />}
       {marquee && <div className={styles.marquee} style={camera.toBoard(marquee)} />}

@@ -4,7 +4,6 @@ import { type ReactNode, useContext, useEffect, useEffectEvent, useRef, useState
 import { flushSync } from "react-dom";
 import { altOf } from "../alt.ts";
 import { fileUrl } from "../api.ts";
-import { assets } from "../assets.ts";
 import { Problem } from "../errors.ts";
 import { percent } from "../format.ts";
 import { SessionContext } from "../session.ts";
@@ -15,7 +14,7 @@ import { explained, isOver, stateOf, statusOf, type VideoJob, videoUrl, work } f
 import { useBoard } from "./context.ts";
 import { endingOf } from "./endings.ts";
 import { stateId } from "./gestures.ts";
-import { useImage } from "./images.ts";
+import { useAsset, useImage } from "./images.ts";
 import styles from "./video.module.css";
 import { frameOf, type NodeVideo } from "./videos.ts";
 
@@ -65,9 +64,6 @@ export function StoredVideo({ node, asset, pixels }: { node: Node; asset: string
   if (!data) return <div className={styles.slot} />;
   return <Player key={asset} source={fileUrl(asset)} title={node.title} alt={altOf(node)} {...(hasPoster && { poster: url ?? "" })} />;
 }
-
-/** What is known of an asset. */
-export const useAsset = (handle: string) => useQuery({ queryKey: ["asset", handle], queryFn: ({ signal }) => assets.read(handle, signal), staleTime: Infinity });
 
 /** The video of a job that a node waits for, or has in its own data. `others`: what those see who may not read the job that fills the node. */
 export function VideoArea({ node, video, others }: { node: Node; video: NodeVideo; others: ReactNode }) {

@@ -2,9 +2,9 @@
 import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type DragEvent, type ReactNode, useMemo, useRef, useState } from "react";
 import { CONTRACT, send } from "../api.ts";
-import { type Asset, formatOf, sizeOf } from "../assets.ts";
+import { type Asset, factsOf, sizeOf } from "../assets.ts";
 import { type Element, elements, sourceOf, typeName } from "../elements/calls.ts";
-import { ago, bytes, count } from "../format.ts";
+import { ago, count } from "../format.ts";
 import { isHeic, jpegOrHeic } from "../heic.ts";
 import { retryUntilAnswered } from "../retry.ts";
 import { CanvasFilter } from "../screens/canvas-filter.tsx";
@@ -53,7 +53,8 @@ interface Props {
   source: { canvas?: string | undefined; isBoardAlone?: boolean; isOwn?: boolean; kind?: Filter["kind"] };
   /** With it, several are chosen: which are, and how many can be. */
   many?: { chosen: readonly string[]; most: number } | undefined;
-  choose: (asset: Asset) => void;
+  /** `listed`: all that are shown, in their order. */
+  choose: (asset: Asset, listed: Asset[]) => void;
   /** With it, Elements can be chosen, too. */
   chooseElement?: ((element: Element) => void) | undefined;
   /** What choosing one does, for screen readers. */
@@ -102,7 +103,7 @@ export function Pictures({ source: { canvas, isBoardAlone = false, isOwn = false
       const asset = await upload(file);
       void queries.invalidateQueries({ queryKey: [ASSETS] });
       set("from", "mine");
-      choose(asset);
+      choose(asset, [asset]);
       setUploaded({});
     } catch (error) {
       setUploaded({ error });
@@ -216,7 +217,7 @@ function tileOf(listed: Listed): AssetTile {
   const { asset, canvas } = listed;
   const { handle, name, kind, width, height, createdAt, previewUrl } = asset;
   const title = asset.title || name;
-  const facts = [title, title === name ? "" : name, sizeOf(asset), formatOf(asset.mimeType), bytes(asset.bytes), canvas === undefined ? "" : `in ${canvas}`];
+  const facts = [title, title === name ? "" : name, factsOf(asset), canvas === undefined ? "" : `in ${canvas}`];
   const isVideo = kind === "video";
   return {
     key: handle,
@@ -262,7 +263,7 @@ function AssetTiles({ where, filter, isFiltered, clear, size, many, action, choo
         action={action}
         tiles={tiles}
         size={size}
-        choose={({ listed }) => choose(listed.asset)}
+        choose={({ listed }) => choose(listed.asset, tiles.map((one) => one.listed.asset))}
         isChosen={many && (({ key }) => many.chosen.includes(key))}
         isFull={many !== undefined && many.chosen.length >= many.most}
         drag={drag && (({ listed }, event) => drag(listed.asset, event))}
@@ -303,8 +304,8 @@ interface DialogProps extends Pick<Props, "source" | "many" | "choose" | "choose
 
 /** A dialog that chooses images. One that chooses a single one closes with it. */
 export function PictureDialog({ title, close, many, choose, chooseElement, ...rest }: DialogProps) {
-  const once = <T,>(take: (one: T) => void) => (one: T) => {
-    take(one);
+  const once = <T extends unknown[],>(take: (...one: T) => void) => (...one: T) => {
+    take(...one);
     if (!many) close();
   };
   return (

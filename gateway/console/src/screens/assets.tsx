@@ -8,12 +8,15 @@ import { useSession } from "../session.ts";
 import { useAddress, useTitle } from "../ui/hooks.ts";
 import { Button, Empty, Icon } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
+import { laterDialog } from "../ui/later.tsx";
 import { Shell } from "../ui/shell.tsx";
 import { UploadList } from "../ui/upload-list.tsx";
 import { ACCEPTED, refusalOf, Uploads, uploadsTo } from "../uploads.ts";
-import { AssetPreview } from "./asset-preview.tsx";
 import styles from "./assets.module.css";
 import list from "./list.module.css";
+import { type Picture, pictureOf } from "./picture.ts";
+
+const AssetLook = laterDialog("Asset", () => import("./asset-look.tsx"));
 
 export function Assets() {
   useTitle("Assets");
@@ -40,14 +43,20 @@ function AssetList({ canUpload }: { canUpload: boolean }) {
   const uploading = useSyncExternalStore(uploads.subscribe, uploads.getList);
   const canvas = params.get("canvas") ?? undefined;
   const open = params.get("asset");
+  /** What was listed when one was opened. */
+  const [among, setAmong] = useState<Picture[]>([]);
 
   function add(files: Iterable<File>) {
     const { refused } = uploads.add(files);
     setNotice(refused.length > 0 ? refusalOf(refused) : "");
   }
 
-  function removed({ name }: Asset) {
-    set("asset", undefined);
+  function removed({ name, handle }: Asset) {
+    // The next one gives its place.
+    const at = among.findIndex((one) => one.id === handle);
+    const rest = among.filter((one) => one.id !== handle);
+    setAmong(rest);
+    set("asset", rest[Math.min(at, rest.length - 1)]?.id);
     setNotice(`${name} was deleted.`);
   }
 
@@ -98,8 +107,8 @@ function AssetList({ canUpload }: { canUpload: boolean }) {
           <UploadList uploads={uploads} list={uploading} dismissed={() => document.getElementById("content")?.focus({ preventScroll: true })} />
         </div>
       )}
-      <Pictures source={{ kind: "all" }} kept={{ params, set }} canUpload={false} action="Open" choose={({ handle }) => set("asset", handle)} empty={empty} />
-      {open !== null && <AssetPreview key={open} handle={open} close={() => set("asset", undefined)} removed={removed} />}
+      <Pictures source={{ kind: "all" }} kept={{ params, set }} canUpload={false} action="Open" choose={({ handle }, listed) => (setAmong(listed.map(pictureOf)), set("asset", handle))} empty={empty} />
+      {open !== null && <AssetLook handle={open} among={among} go={(handle) => set("asset", handle)} close={() => set("asset", undefined)} removed={removed} />}
       <div className={styles.drop} aria-hidden="true">
         Drop images to upload them
       </div>

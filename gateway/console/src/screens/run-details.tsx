@@ -1,5 +1,6 @@
 /** What became of a run: when, its outputs, why it failed, and its webhook. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useState } from "react";
 import { Link } from "wouter";
 import { attemptPath, canvasOf, showPath } from "../address.ts";
 import { Problem } from "../errors.ts";
@@ -7,6 +8,7 @@ import { count, lasted } from "../format.ts";
 import { Thumb } from "../library/thumb.tsx";
 import { useSession } from "../session.ts";
 import { Copy } from "../ui/copy.tsx";
+import { laterDialog } from "../ui/later.tsx";
 import { Button, Icon, intoView, Notice } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
 import { DRAFT } from "../words.ts";
@@ -65,7 +67,21 @@ function attemptAddress(data: Work): string | undefined {
   return (data.kind === "image" || data.kind === "action") && data.canvasId !== undefined ? attemptPath(canvasOf(data.canvasId), data.run) : undefined;
 }
 
+const AssetLook = laterDialog("Output", () => import("./asset-look.tsx"));
+
+/** One output large, with the others beside it. */
+function LookAtOutputs({ outputs, canvasId, at, go }: { outputs: { asset: string; node: string; title: string }[]; canvasId: string | undefined; at: string | undefined; go: (asset: string | undefined) => void }) {
+  if (at === undefined) return null;
+  const placeOf = (handle: string) => {
+    const node = outputs.find(({ asset }) => asset === handle)?.node;
+    return canvasId === undefined || node === undefined ? undefined : showPath(canvasOf(canvasId), [node]);
+  };
+  const among = outputs.map(({ asset, title }) => ({ id: asset, asset, title, alt: title, isVideo: false }));
+  return <AssetLook handle={at} among={among} go={go} close={() => go(undefined)} removed={() => go(undefined)} placeOf={placeOf} />;
+}
+
 function Outputs({ data }: { data: Work }) {
+  const [at, go] = useState<string>();
   if (data.kind === "video") return data.status === "succeeded" ? <Video job={data} /> : null;
   if (data.kind === "recipe") return <Steps run={data} />;
   const { images = [], targets, canvasId, status } = data;
@@ -73,30 +89,25 @@ function Outputs({ data }: { data: Work }) {
   const missing = targets.length - images.length;
   return (
     <ul className={styles.outputs} aria-label="Outputs">
-      {images.map(({ assetId, nodeId, width, height }, index) => (
+      {images.map(({ assetId, width, height }, index) => (
         <li key={assetId}>
-          <Output canvasId={canvasId} node={nodeId} asset={assetId} alt={`Output ${index + 1}`} />
+          <Output asset={assetId} alt={`Output ${index + 1}`} look={go} />
           <span className={styles.size}>
             {width} × {height}
           </span>
         </li>
       ))}
       {missing > 0 && !isOver(status) && <li className={styles.missing}>{count(missing, "output")} to come</li>}
+      <LookAtOutputs outputs={images.map(({ assetId, nodeId }, index) => ({ asset: assetId, node: nodeId, title: `Output ${index + 1}` }))} canvasId={canvasId} at={at} go={go} />
     </ul>
   );
 }
 
-function Output({ canvasId, node, asset, alt }: { canvasId: string | undefined; node: string; asset: string; alt: string }) {
-  const image = (
-    <span className={styles.output}>
-      <Thumb asset={asset} alt={alt} />
-    </span>
-  );
-  if (canvasId === undefined) return image;
+function Output({ asset, alt, look }: { asset: string; alt: string; look: (asset: string) => void }) {
   return (
-    <Link href={showPath(canvasOf(canvasId), [node])} aria-label="Show the output on its canvas">
-      {image}
-    </Link>
+    <button type="button" className={styles.output} aria-label={`Look at ${alt}`} onClick={() => look(asset)}>
+      <Thumb asset={asset} alt={alt} />
+    </button>
   );
 }
 
@@ -114,6 +125,7 @@ function Video({ job }: { job: VideoJob }) {
 
 function Steps({ run }: { run: RecipeRun }) {
   const canvas = canvasOf(run.canvasHandle);
+  const [at, go] = useState<string>();
   return (
     <ol className={styles.steps} aria-label="Outputs">
       {run.outputs.map(({ key, label, status, assetId, value, failure, nodeHandle, startedAt, completedAt }) => (
@@ -125,7 +137,7 @@ function Steps({ run }: { run: RecipeRun }) {
             <span data-status={status}>{statusOf(status)}</span>
             {startedAt && completedAt && <span>{lasted(Date.parse(completedAt) - Date.parse(startedAt))}</span>}
           </p>
-          {assetId && <Output canvasId={run.canvasHandle} node={nodeHandle} asset={assetId} alt={`Output ${label}`} />}
+          {assetId && <Output asset={assetId} alt={`Output ${label}`} look={go} />}
           {value && (
             <blockquote className={styles.text} dir="auto">
               {value}
@@ -134,6 +146,7 @@ function Steps({ run }: { run: RecipeRun }) {
           {failure && <Reason failure={failure} />}
         </li>
       ))}
+      <LookAtOutputs outputs={run.outputs.flatMap(({ assetId, nodeHandle, label }) => (assetId ? { asset: assetId, node: nodeHandle, title: label } : []))} canvasId={run.canvasHandle} at={at} go={go} />
     </ol>
   );
 }

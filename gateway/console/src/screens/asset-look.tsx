@@ -1,116 +1,114 @@
-/** One asset: the large image or the video, what is known of it, where it is shown, and its deletion. */
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+/** Looks at one asset after the other: large, with what is known of it, where it is shown, and its deletion. */
+import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
-import { Link } from "wouter";
+import { Link, useLocation } from "wouter";
 import { showPath } from "../address.ts";
 import { fileUrl } from "../api.ts";
-import { type Asset, assets, formatOf, removedOf, shownBy, sizeOf, type Usage } from "../assets.ts";
-import { useImage } from "../board/images.ts";
+import { type Asset, assets, shownBy, type Usage } from "../assets.ts";
+import { useAsset } from "../board/images.ts";
 import { Problem } from "../errors.ts";
 import { bytes, count } from "../format.ts";
 import { ASSETS } from "../library/listing.ts";
 import { useSession } from "../session.ts";
-import { Modal } from "../ui/dialog.tsx";
-import { Button, Failure, Icon, Notice, Waiting } from "../ui/parts.tsx";
-import parts from "../ui/parts.module.css";
 import { Copy } from "../ui/copy.tsx";
+import { Modal } from "../ui/dialog.tsx";
+import { Button, Failure, Icon, Notice } from "../ui/parts.tsx";
+import parts from "../ui/parts.module.css";
 import { AiBadge } from "./ai-badge.tsx";
-import styles from "./asset-preview.module.css";
+import { FileFacts } from "./asset-facts.tsx";
+import styles from "./asset-look.module.css";
+import { Compare } from "./compare.tsx";
+import look from "./look.module.css";
+import { Look } from "./look.tsx";
+import { type Picture, pictureOf } from "./picture.ts";
 
 interface Props {
   handle: string;
+  /** Those that are listed, in their order. */
+  among: Picture[];
+  go: (handle: string) => void;
   close: () => void;
   /** The asset was deleted. */
   removed: (asset: Asset) => void;
+  /** The address of a canvas that shows an asset. */
+  placeOf?: (handle: string) => string | undefined;
 }
 
-export function AssetPreview({ handle, close, removed }: Props) {
-  const { data: asset, error, refetch } = useQuery({ queryKey: ["asset", handle], queryFn: ({ signal }) => assets.read(handle, signal) });
-  const isGone = error instanceof Problem && (error.status === 404 || error.status === 400);
-  return (
-    <Modal title={asset?.name ?? "Asset"} isWide close={close}>
-      {asset ? (
-        <Preview asset={asset} removed={removed} />
-      ) : isGone ? (
-        <p className={parts.text}>This asset was deleted, or belongs to somebody else.</p>
-      ) : error ? (
-        <Failure title="The asset cannot be loaded" error={error} retry={refetch} />
-      ) : (
-        <Waiting label="Loading the asset" />
-      )}
-    </Modal>
-  );
-}
-
-function Preview({ asset, removed }: { asset: Asset; removed: (asset: Asset) => void }) {
-  const { account, session } = useSession();
+export default function AssetLook({ handle, among, go, close, removed, placeOf }: Props) {
+  const [, navigate] = useLocation();
+  const { data: asset, error, refetch } = useAsset(handle);
+  const [compared, setCompared] = useState<string[]>([]);
   const [isDeleting, setIsDeleting] = useState(false);
-  const isVideo = asset.kind === "video";
-  const { url, hasFailed } = useImage(isVideo ? undefined : asset.handle, 1024);
-  const isOwn = asset.ownerUid === account.id;
-  const cleaned = removedOf([asset]);
+  const { account, session } = useSession();
+  const isGone = error instanceof Problem && (error.status === 404 || error.status === 400);
+  if (!asset && error) {
+    return (
+      <Modal title="Asset" close={close}>
+        {isGone ? <p className={parts.text}>This asset was deleted, or belongs to somebody else.</p> : <Failure title="The asset cannot be loaded" error={error} retry={refetch} />}
+      </Modal>
+    );
+  }
+  const pictures = compared.flatMap((id) => among.find((one) => one.id === id) ?? []);
+  if (pictures.length > 1) {
+    const alone = (id: string) => (setCompared([]), go(id));
+    return <Compare pictures={pictures} framed={handle} frame={go} set={(ids) => (ids.length > 1 ? setCompared(ids) : alone(ids[0] ?? handle))} deeds={[]} look={alone} close={close} />;
+  }
+  const isDeletable = asset !== undefined && asset.ownerUid === account.id && session.kind === "full";
+  const place = placeOf?.(handle);
+  const show = { label: "Show it on its canvas", icon: "section" as const, keys: ["Enter"], run: () => navigate(place ?? "") };
+  const download = { label: "Download", icon: "download" as const, keys: ["D"], run: () => save(handle, asset?.name ?? "") };
+  const remove = { label: "Delete…", icon: "trash" as const, keys: ["Delete", "Backspace"], run: () => setIsDeleting(true) };
   return (
-    <div className={styles.preview}>
-      <div className={styles.image}>
-        <div className={styles.corner}>
-          <AiBadge asset={asset} />
-        </div>
-        {isVideo ? <Video asset={asset} /> : url ? <img src={url} alt={asset.name} /> : <span>{hasFailed ? "This image cannot be shown. Its file may be damaged." : "Loading the image…"}</span>}
-      </div>
-      <div className={styles.side}>
-        <dl className={styles.facts}>
-          <div>
-            <dt>Size</dt>
-            <dd>
-              {isVideo ? sizeOf(asset) : `${asset.width} × ${asset.height} pixels`}
-            </dd>
-          </div>
-          <div>
-            <dt>File</dt>
-            <dd>
-              {formatOf(asset.mimeType)}, {bytes(asset.bytes)}
-              {asset.animated && ", animated"}
-            </dd>
-          </div>
-          {cleaned !== undefined && (
-            <div>
-              <dt>Removed</dt>
-              <dd>{cleaned}</dd>
-            </div>
-          )}
-          <div>
-            <dt>Handle</dt>
-            <dd>
-              <Copy text={asset.handle} label="the handle" />
-            </dd>
-          </div>
-        </dl>
-        <Usages asset={asset} />
-        <div className={styles.buttons}>
-          <a className={`${parts.button} ${parts.plain}`} href={fileUrl(asset.handle)} download={asset.name}>
-            <Icon name="download" size={16} />
-            Download
-          </a>
-          {asset.original && (
-            <a className={`${parts.button} ${parts.plain}`} href={`${fileUrl(asset.handle)}?original=true`} download>
-              <Icon name="download" size={16} />
-              Original, {bytes(asset.original.bytes)}
-            </a>
-          )}
-          {isOwn && session.kind === "full" && <Button onClick={() => setIsDeleting(true)}>Delete…</Button>}
-        </div>
-        {isOwn && session.kind === "narrow" && (
-          <p className={styles.note}>You are signed in with a token. Only the owner of the account, signed in with a link, deletes assets.</p>
-        )}
-      </div>
-      {isDeleting && <Deletion asset={asset} close={() => setIsDeleting(false)} removed={removed} />}
-    </div>
+    <>
+      <Look
+        picture={asset ? pictureOf(asset) : (among.find(({ id }) => id === handle) ?? { id: handle, asset: handle, title: "Asset", alt: "", isVideo: false })}
+        siblings={among}
+        go={go}
+        compare={(id) => setCompared([handle, id])}
+        deeds={[...(place === undefined ? [] : [show]), download, ...(isDeletable ? [remove] : [])]}
+        about={asset && <AboutAsset asset={asset} />}
+        isAboutOpen={innerWidth >= 760}
+        close={close}
+      />
+      {isDeleting && asset && <Deletion asset={asset} close={() => setIsDeleting(false)} removed={removed} />}
+    </>
   );
 }
 
-function Video({ asset }: { asset: Asset }) {
-  // oxlint-disable-next-line jsx-a11y/media-has-caption -- the service makes no captions
-  return <video src={fileUrl(asset.handle)} controls preload="metadata" playsInline aria-label={asset.name} />;
+/** Saves the file of an asset. */
+function save(asset: string, name: string): void {
+  const link = document.createElement("a");
+  link.href = fileUrl(asset);
+  link.download = name;
+  link.click();
+}
+
+function AboutAsset({ asset }: { asset: Asset }) {
+  const { account, session } = useSession();
+  return (
+    <>
+      <AiBadge asset={asset} />
+      <dl className={look.facts}>
+        <FileFacts asset={asset} />
+        <div>
+          <dt>Handle</dt>
+          <dd>
+            <Copy text={asset.handle} label="the handle" />
+          </dd>
+        </div>
+      </dl>
+      <Usages key={asset.handle} asset={asset} />
+      {asset.original && (
+        <a className={`${parts.button} ${parts.plain}`} href={`${fileUrl(asset.handle)}?original=true`} download>
+          <Icon name="download" size={16} />
+          Original, {bytes(asset.original.bytes)}
+        </a>
+      )}
+      {asset.ownerUid === account.id && session.kind === "narrow" && (
+        <p className={styles.note}>You are signed in with a token. Only the owner of the account, signed in with a link, deletes assets.</p>
+      )}
+    </>
+  );
 }
 
 /** Looks through the canvases for nodes that show the asset, when a person asks. The service keeps no such list. */
