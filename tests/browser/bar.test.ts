@@ -44,11 +44,11 @@ async function select(page: Page, ...titles: string[]): Promise<void> {
 
 const KINDS: [titles: string[], bar: string[]][] = [
   [["Hero"], ["Edit", "Variations", "Format", "Crop", "Text", "Download", "More"]],
-  [["Hero", "Cup"], ["Use in Make", "Arrange", "Section", "Overlay…", "Join side by side…", "More"]],
+  [["Hero", "Cup"], ["Use in Make", "Arrange", "Section", "Download", "Overlay…", "Join side by side…", "More"]],
   [["Slot"], ["Upload into it", "Choose an image…", "Delete", "More"]],
   [["Brief"], ["Make from this", "Smaller letters", "Larger letters", "Lines", "Fit to its text", "More"]],
-  [["Frame"], ["Tidy", "Fit to its members", "Color", "Select the members", "More"]],
-  [["Hero", "Brief", "Inside"], ["Arrange", "Section", "Use in Make", "More"]],
+  [["Frame"], ["Tidy", "Fit to its members", "Present", "Export", "Color", "Select the members", "More"]],
+  [["Hero", "Brief", "Inside"], ["Arrange", "Section", "Use in Make", "Download", "More"]],
 ];
 
 scene("every selection has a bar, and all of it is in the menu, the palette, the list of keys and the bar of touch screens, too", async ({ page, expect, isAccessible }) => {
@@ -72,7 +72,7 @@ scene("every selection has a bar, and all of it is in the menu, the palette, the
     await page.keyboard.press("Shift+F10");
     await becomes(() => menu(page), all);
     const opened: string[] = [];
-    for (const name of ["Arrange", "Lines", "Color"].filter((name) => all.includes(name))) {
+    for (const name of ["Arrange", "Lines", "Color", "Export"].filter((name) => all.includes(name))) {
       await page.getByRole("menuitem", { name, exact: true }).click();
       await page.getByRole("menu", { name, exact: true }).waitFor();
       opened.push(...(await menu(page)));
@@ -80,7 +80,7 @@ scene("every selection has a bar, and all of it is in the menu, the palette, the
       await page.keyboard.press("Shift+F10");
     }
     await page.keyboard.press("Escape");
-    const leaves = [...all.filter((name) => !["Arrange", "Lines", "Color"].includes(name)), ...opened];
+    const leaves = [...all.filter((name) => !["Arrange", "Lines", "Color", "Export"].includes(name)), ...opened];
     await page.keyboard.press("Control+k");
     const found = await page.getByRole("option").locator("bdi").allTextContents();
     // Two are commands without a selection, too, and have a longer name there.
@@ -251,7 +251,7 @@ scene("a viewer has what changes nothing", async ({ page, expect, isAccessible }
   await select(page, image?.title ?? "");
   await becomes(() => labels(page), ["Download", "More"]);
   await button(page, "More").click();
-  assert.deepEqual(await menu(page), ["Show the selection", "Inspect"]);
+  assert.deepEqual(await menu(page), ["Export", "Show the selection", "Inspect"]);
   await isAccessible();
   await page.keyboard.press("Escape");
   await page.keyboard.press("Delete");

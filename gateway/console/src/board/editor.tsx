@@ -15,6 +15,7 @@ import { Share } from "../screens/share.tsx";
 import { useSession } from "../session.ts";
 import { useBeforeEnd, useDraft, useTitle } from "../ui/hooks.ts";
 import { combinationOf, isDialogOpen, isMenuOpen } from "../ui/keys.ts";
+import { laterDialog, loads } from "../ui/later.tsx";
 import { Button, Empty, Failure, Icon, Waiting } from "../ui/parts.tsx";
 import { Shell } from "../ui/shell.tsx";
 import { UploadList } from "../ui/upload-list.tsx";
@@ -27,6 +28,8 @@ import { Cursors } from "./cursors.tsx";
 import { BoardContext } from "./context.ts";
 import { BoardMenu, KeyList, Palette } from "./dialogs.tsx";
 import styles from "./editor.module.css";
+import { openExport } from "./commands.ts";
+import { HandoverCard } from "./handover-card.tsx";
 import { endedNodes, endings } from "./endings.ts";
 import { useEngine } from "./engines.ts";
 import { reasonOf } from "./failure.ts";
@@ -48,6 +51,9 @@ import { History, Toolbar, ZoomControls } from "./toolbar.tsx";
 import { refusalOf } from "../uploads.ts";
 import type { Point } from "../view.ts";
 import { boardUploads } from "./uploads.ts";
+
+const Present = laterDialog("Present", async () => ({ default: (await import("./present.tsx")).Present }));
+loads.add(() => import("./handover.ts"));
 
 interface Props {
   handle: string;
@@ -224,6 +230,11 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
             <Presence live={live} peers={peers} />
             {canChange && <SaveState board={board} snapshot={snapshot} />}
             <Connection live={live} />
+            {graph && graph.nodes.size > 0 && (
+              <Button look="quiet" className={styles.export} data-export aria-label="Export" aria-haspopup="menu" aria-keyshortcuts="Shift+E" title="Export (⇧ E)" onClick={() => openExport(board)}>
+                <Icon name="export" size={16} />
+              </Button>
+            )}
             <Share canvas={{ ...canvasOf(handle), title: title ?? "", accessRole: role }} />
           </>
         }
@@ -277,6 +288,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
               <div className={styles.cards} role="status" aria-atomic="false">
                 <Conflicts board={board} conflicts={snapshot.conflicts} />
                 <UploadList uploads={uploads} list={list} dismissed={() => board.surface?.focus()} />
+                <HandoverCard board={board} handover={ui.handover} />
               </div>
               <Notices board={board} />
               <Said board={board} />
@@ -327,6 +339,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
         </div>
         {ui.menu && graph && <BoardMenu key={JSON.stringify(ui.menu)} board={board} menu={ui.menu} />}
         {ui.dialog === "palette" && graph && <Palette board={board} close={() => closeDialog(board)} />}
+        {ui.dialog === "present" && <Present board={board} close={() => closeDialog(board)} />}
         {ui.dialog === "keys" && <KeyList board={board} close={() => closeDialog(board)} />}
       </Shell>
     </BoardContext>
