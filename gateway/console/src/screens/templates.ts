@@ -138,7 +138,7 @@ export const TEMPLATES: readonly Template[] = [
         note("Sound", "Voice, music, or only what is heard there.", BLUE, [40, 320, 480, 92], "Script"),
         section("Frames", [640, 0, 2055, 452]),
         ...row("Frames", 680, 80, 204, frames.map((title): [string, number] => [title, 16 / 9])),
-        ...frames.map((title, at) => text(`${title}, words`, "", [680 + at * 403, 332, 363, 80], "Frames")),
+        ...frames.map((title, at) => text(`${title}, words`, "", [680 + at * 403, 340, 363, 72], "Frames")),
         create("video", "Video, first cut", [2775, 80, 480, 298], undefined),
         link("Opening", "Video, first cut", "first-frame"),
       ];
