@@ -4,12 +4,12 @@ import { randomUUID } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { type Page } from "playwright-core";
+import type { Page } from "playwright-core";
 
 import { SAMPLE, TEMPLATES } from "../../gateway/console/src/screens/templates.ts";
 import { draw, IMAGES } from "./art.ts";
 import { launch } from "./chromium.ts";
-import { apply, BASE_URL, type Canvas, read, send, stranger, succeeded } from "./service.ts";
+import { admin, apply, BASE_URL, type Canvas, read, send, succeeded } from "./service.ts";
 
 const SAMPLES = join(import.meta.dirname, "../../gateway/console/src/samples");
 const MOST_IMAGE = 150_000;
@@ -40,7 +40,9 @@ async function jpeg(page: Page, image: Uint8Array, type: string, most: number): 
 const browser = await launch();
 const page = await browser.newPage();
 const drawn = await draw(browser, IMAGES);
-const { token } = await stranger();
+const uid = `samples-${randomUUID().slice(0, 8)}`;
+await admin("account", "create", "--email", `${uid}@example.com`, "--uid", uid, "--credits", "500");
+const { token } = await admin<{ token: string }>("token", "create", "--account", uid, "--label", "samples", "--scopes", "all");
 
 const assets: Record<string, string> = {};
 for (const [name, title] of Object.entries(NAMES)) {
@@ -59,6 +61,10 @@ async function rendered(canvas: Canvas, theme: string): Promise<Uint8Array> {
   }
 }
 
+async function take(canvas: Canvas, name: string): Promise<void> {
+  for (const theme of ["light", "dark"]) writeFileSync(join(SAMPLES, `${name}-${theme}.jpg`), await jpeg(page, await rendered(canvas, theme), "image/png", MOST_PICTURE));
+}
+
 for (const { id, title, operations, actions = [] } of [SAMPLE, ...TEMPLATES]) {
   const { canvas } = await send<{ canvas: Canvas }>("POST", "/canvases", { title }, token);
   const ids = await apply(canvas, operations((name) => assets[name] ?? assert.fail(name)), token);
@@ -67,6 +73,20 @@ for (const { id, title, operations, actions = [] } of [SAMPLE, ...TEMPLATES]) {
     const body = { canvasId: canvas.handle, baseRevision: revision, idempotencyKey: randomUUID(), inputs: [assets[from]], targetNodeId: ids[into], fit: true, params };
     await succeeded((await send<{ run: string }>("POST", `/actions/${action}/runs`, body, token)).run, token);
   }
-  for (const theme of ["light", "dark"]) writeFileSync(join(SAMPLES, `${id}-${theme}.jpg`), await jpeg(page, await rendered(canvas, theme), "image/png", MOST_PICTURE));
+  await take(canvas, id);
+}
+// What each Recipe of the catalog makes, by the draft models
+const BRIEF = "A cup of dark clay with a brick glaze, for the first coffee of the day. Warm side light, calm and plain.";
+interface Recipe {
+  id: string;
+  inputs: { key: string; nodeType: string }[];
+}
+const { recipes } = await send<{ recipes: Recipe[] }>("GET", "/recipes?visibility=approved&limit=100", undefined, token);
+for (const { id, inputs } of recipes) {
+  const { canvas } = await send<{ canvas: Canvas }>("POST", "/canvases", { title: id }, token);
+  const values = Object.fromEntries(inputs.map(({ key, nodeType }) => [key, nodeType === "image" ? assets["two-cups"] : BRIEF]));
+  const body = { canvasId: canvas.handle, baseRevision: canvas.revision, idempotencyKey: randomUUID(), inputs: values };
+  await succeeded((await send<{ run: string }>("POST", `/recipes/${id}/runs`, body, token)).run, token);
+  await take(canvas, `recipe-${id}`);
 }
 await browser.close();

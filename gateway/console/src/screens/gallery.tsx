@@ -2,15 +2,13 @@
 import { useState } from "react";
 import { useLocation } from "wouter";
 import { canvasPath } from "../address.ts";
+import { Picture, urlOf } from "../samples/pictures.tsx";
 import { useSession } from "../session.ts";
 import { Modal } from "../ui/dialog.tsx";
 import { Button, Notice } from "../ui/parts.tsx";
 import { begin } from "./begin.ts";
 import styles from "./gallery.module.css";
 import { SAMPLE, type Template, TEMPLATES } from "./templates.ts";
-
-const FILES = import.meta.glob<string>("../samples/*.jpg", { eager: true, query: "?url", import: "default" });
-const urlOf = (name: string): string => FILES[`../samples/${name}.jpg`] ?? "";
 
 const BLANK: Template = { id: "blank", title: "Blank", says: "An empty board.", images: [], operations: () => [] };
 
@@ -31,7 +29,7 @@ function useBeginning() {
     const attempt = { id: ids.get(template.id) ?? crypto.randomUUID(), ownerUid: account.id };
     ids.set(template.id, attempt.id);
     try {
-      await begin(attempt, template, urlOf);
+      await begin(attempt, template, (image) => urlOf(image) ?? "");
       navigate(canvasPath(attempt));
     } catch (error) {
       setError(error);
@@ -52,7 +50,7 @@ function Choices({ isFirst = false }: { isFirst?: boolean }) {
         {[BLANK, ...TEMPLATES, ...(!isFirst && isSampled(session.scopes) ? [SAMPLE] : [])].map((template, at) => (
           <li key={template.id}>
             <button type="button" className={styles.template} data-first={at === 0 || undefined} aria-busy={busy === template.id} aria-disabled={busy !== undefined || undefined} onClick={() => void make(template)}>
-              <Picture template={template} />
+              {template === BLANK ? <span className={styles.blank} /> : <Picture name={template.id} />}
               <strong>{template.title}</strong>
               <span>{busy === template.id ? "Making it…" : template.says}</span>
             </button>
@@ -80,7 +78,7 @@ export function Beginning() {
     <div className={styles.beginning}>
       {isSampled(session.scopes) && (
         <section className={styles.sample}>
-          <Picture template={SAMPLE} />
+          <Picture name={SAMPLE.id} />
           <div>
             <p>{SAMPLE.says} It costs no credits, and you can delete it.</p>
             <Button look="primary" isBusy={busy !== undefined} onClick={() => void make(SAMPLE)}>
@@ -93,17 +91,5 @@ export function Beginning() {
       <h2>{isSampled(session.scopes) ? "Or begin your own" : "Begin with"}</h2>
       <Choices isFirst />
     </div>
-  );
-}
-
-/** A drawing of what the template makes, in the colors of the page. */
-function Picture({ template: { id } }: { template: Template }) {
-  if (id === BLANK.id) return <span className={styles.blank} />;
-  return (
-    <span className={styles.picture}>
-      {(["light", "dark"] as const).map((theme) => (
-        <img key={theme} className={styles[theme]} src={urlOf(`${id}-${theme}`)} alt="" aria-hidden="true" loading="lazy" decoding="async" />
-      ))}
-    </span>
   );
 }
