@@ -2,7 +2,7 @@
  * What can be done with the selection: the one table behind the bar above it, the menu of a right click, the bar of touch screens, the
  * palette and the list of keys.
  */
-import { fileUrl } from "../api.ts";
+import { fileUrl, type Part } from "../api.ts";
 import { count } from "../format.ts";
 import { nameOf } from "../sync/change.ts";
 import { type Connection, isSection, type Node } from "../sync/graph.ts";
@@ -14,7 +14,8 @@ import { attemptAt } from "./attempts.ts";
 import type { Board } from "./board.ts";
 import { PALETTE, YELLOW } from "./colors.ts";
 import { CHOOSE_FILES, type Command, COMMANDS, isPossible } from "./commands.ts";
-import { carried, isEmptySlot, letterSize } from "./gestures.ts";
+import { isEmptySlot, letterSize } from "./gestures.ts";
+import { filesIn, partOf, pathsOf, titleOf } from "./export-names.ts";
 import { MOST_DRAWN } from "./limits.ts";
 import { type Arrangement, arrangement, layOut, MOST_ARRANGED } from "./layout.ts";
 import { draftOf } from "./making.ts";
@@ -220,9 +221,9 @@ const ROWS: Record<string, Row> = {
   delete: { label: "Delete", icon: "trash", keys: ["Delete", "Backspace"], run: ({ board }) => board.delete() },
   // Hand-over: of the selection, or of the board
   export: { label: "Export", icon: "export", isReading: true, rows: "zip png copy-png paper" },
-  zip: { label: "Save the originals as ZIP", icon: "download", isReading: true, isRemote: true, can: (selected) => filesOf(selected).length > 0, run: (selected) => saveZip(selected) },
-  png: { label: "Save as PNG, 2048 pixels", icon: "image", isReading: true, isRemote: true, most: MOST_DRAWN, run: (selected) => handOver(selected, ({ savePng }) => savePng(selected.board, selected.nodes)) },
-  "copy-png": { label: "Copy as PNG", icon: "copy", isReading: true, isRemote: true, most: MOST_DRAWN, run: (selected) => handOver(selected, ({ copyPng }) => copyPng(selected.board, selected.nodes)) },
+  zip: { label: "Save the originals as ZIP", icon: "download", isReading: true, isRemote: true, can: (selected) => filesOf(selected).length > 0, run: saveZip },
+  png: { label: "Save as PNG, 2048 pixels", icon: "image", isReading: true, isRemote: true, most: MOST_DRAWN, run: (selected) => handOver(selected, ({ savePng }, part) => savePng(selected.board, part, titleOf(selected.board.graph, selected.nodes))) },
+  "copy-png": { label: "Copy as PNG", icon: "copy", isReading: true, isRemote: true, most: MOST_DRAWN, run: (selected) => handOver(selected, ({ copyPng }, part) => copyPng(selected.board, part, selected.kind === "image" ? one(selected).asset : undefined)) },
   paper: { label: "Print or save as PDF", icon: "play", isReading: true, can: ({ board }) => hasSlides(board.graph), run: ({ board }) => board.set({ dialog: "present" }) },
   // Connections
   purpose: { label: "Change the purpose…", icon: "connection", run: ({ board, link }) => link && board.set({ menu: { kind: "purpose", connection: link.id, at: middleOfBar() } }) },
@@ -336,18 +337,18 @@ function middleOfBar(): Point {
   return { x: left, y: bottom + GAP };
 }
 
-/** The images and videos among the selection, and in its Sections; without a selection, those of the board. */
-const filesOf = ({ board: { graph }, nodes }: Selected): Node[] =>
-  [...(nodes.length === 0 ? graph.nodes.keys() : carried(graph, nodes.map(({ id }) => id)))].flatMap((id) => graph.nodes.get(id) ?? []).filter(({ asset }) => asset !== undefined);
+const filesOf = ({ board: { graph }, nodes }: Selected): Node[] => filesIn(graph, nodes);
 
-type HandOver = typeof import("./handover.ts");
-
-/** Does what is fetched when it is first used. */
-function handOver({ board }: Selected, run: (part: HandOver) => Promise<void>): void {
-  import("./handover.ts").then(run, () => board.notify("The service cannot be reached. Try again."));
+/** Does what is fetched when it is first used. `part`: what the service draws of the selection. */
+function handOver({ board, nodes }: Selected, run: (by: typeof import("./handover.ts"), part: Part) => Promise<void>): void {
+  import("./handover.ts").then((by) => run(by, partOf(nodes, board.engine.real)), () => board.notify("The service cannot be reached. Try again."));
 }
 
-const saveZip = (selected: Selected) => handOver(selected, (part) => part.saveZip(selected.board, filesOf(selected), selected.nodes));
+function saveZip(selected: Selected): void {
+  const { board, nodes } = selected;
+  const files = filesOf(selected);
+  handOver(selected, (by) => by.saveZip(board, files, pathsOf(board.graph, files), titleOf(board.graph, nodes)));
+}
 
 function download({ asset, title, type }: Node): void {
   const link = document.createElement("a");

@@ -29,6 +29,7 @@ import { BoardContext } from "./context.ts";
 import { BoardMenu, KeyList, Palette } from "./dialogs.tsx";
 import styles from "./editor.module.css";
 import { openExport } from "./commands.ts";
+import { partOf } from "./export-names.ts";
 import { HandoverCard } from "./handover-card.tsx";
 import { endedNodes, endings } from "./endings.ts";
 import { useEngine } from "./engines.ts";
@@ -42,6 +43,8 @@ import { Recipes } from "./recipes.tsx";
 import { remediesOf } from "./remedies.ts";
 import { RunList } from "./run-list.tsx";
 import { isOver } from "../work.ts";
+import { SlideView } from "./slide.tsx";
+import { slidesOf } from "./slides.ts";
 import { ActivityLine, Conflicts, Notices, Said, SaveState, Stopped } from "./status.tsx";
 import type { Graph } from "../sync/graph.ts";
 import type { State } from "../sync/types.ts";
@@ -339,7 +342,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
         </div>
         {ui.menu && graph && <BoardMenu key={JSON.stringify(ui.menu)} board={board} menu={ui.menu} />}
         {ui.dialog === "palette" && graph && <Palette board={board} close={() => closeDialog(board)} />}
-        {ui.dialog === "present" && <Present board={board} close={() => closeDialog(board)} />}
+        {ui.dialog === "present" && <Present board={board} slidesOf={slidesOf} partOf={partOf} SlideView={SlideView} close={() => closeDialog(board)} />}
         {ui.dialog === "keys" && <KeyList board={board} close={() => closeDialog(board)} />}
       </Shell>
     </BoardContext>

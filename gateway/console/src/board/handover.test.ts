@@ -5,8 +5,9 @@ import { opened } from "../sync/clients.ts";
 import { graphOf, type Node } from "../sync/graph.ts";
 import { exportItems, itemsOf, leavesOf } from "./bar.ts";
 import { Board } from "./board.ts";
-import { ahead, nameFor, pathsOf } from "./handover.ts";
-import { firstSlide, hasSlides, slidesOf } from "./slides.ts";
+import { nameFor, pathsOf } from "./export-names.ts";
+import { ahead } from "./handover.ts";
+import { hasSlides, slidesOf } from "./slides.ts";
 
 const node = (id: string, title: string, at: number, rest: Partial<Node> = {}): Node => ({ id, handle: `node:${id}`, type: "image", title, asset: `asset:u:${id}`, position: { x: at * 400, y: 0 }, width: 320, height: 240, metadata: {}, ...rest });
 const section = (id: string, title: string, at: number) => node(id, title, at, { type: "sticky", asset: undefined, metadata: { section: true } } as Partial<Node>);
@@ -32,7 +33,6 @@ test("files are numbered as they are read, in a folder for each Section", () => 
     d: "01 video",
   });
   assert.deepEqual(slidesOf(graph).map(({ title, nodes }) => [title, ...nodes.slice(1).map(({ id }) => id)]), [["Hero / shots", "a", "b"], ["hero  SHOTS", "c"]]);
-  assert.equal(firstSlide(slidesOf(graph), ["c"]), 1);
 });
 
 test("without Sections, images are slides, and a board of texts has none", () => {

@@ -1,12 +1,10 @@
 /** Takes work out of the service: images and videos as a ZIP, and what the board shows as a PNG. */
 import { downloadZip } from "client-zip";
-import { api, fileUrl } from "../api.ts";
+import { api, fileUrl, type Part } from "../api.ts";
 import { Problem } from "../errors.ts";
-import { count, firstOf } from "../format.ts";
-import { type Graph, isSection, type Node } from "../sync/graph.ts";
+import { count } from "../format.ts";
+import type { Node } from "../sync/graph.ts";
 import type { Board } from "./board.ts";
-import { readingRows } from "./arrange.ts";
-import { sectionsOf } from "./slides.ts";
 
 /** The most files, and bytes, of a ZIP. */
 const MOST_FILES = 500;
@@ -18,48 +16,8 @@ const MOST_TRIES = 5;
 const PAUSE = 1000;
 /** How long the address of a file that was saved is kept, in milliseconds. */
 const KEPT = 60_000;
-
-// Names
-
-/** The longest name of a file or folder, in characters, without ending. */
-const MOST_NAME = 110;
 const ENDINGS: Record<string, string> = { "image/jpeg": "jpg", "image/png": "png", "image/webp": "webp", "image/gif": "gif", "video/mp4": "mp4" };
 const NOT_INCLUDED = "NOT INCLUDED.txt";
-
-/** A title as the name of a file or folder of every system, without an ending. */
-export function nameFor(title: string, otherwise: string): string {
-  const plain = title.normalize("NFC").replaceAll(/[/\\:*?"<>|\p{C}]/gu, " ").replace(/\.(jpe?g|png|webp|gif|avif|hei[cf]|mp4|txt)$/i, "");
-  const trim = (text: string) => text.replaceAll(/\s+/g, " ").replaceAll(/^[. ]+|[. ]+$/g, "");
-  return trim(firstOf(trim(plain), MOST_NAME)) || otherwise;
-}
-
-/**
- * The paths of these nodes in a ZIP, without endings: numbered as they are read, in a folder for each Section. No two are equal, also where
- * a system makes no difference between capital and small letters.
- */
-export function pathsOf(graph: Graph, nodes: Node[]): Map<string, string> {
-  const wanted = new Set(nodes.map(({ id }) => id));
-  const paths = new Map<string, string>();
-  const number = (members: Node[], folder: string) => {
-    const digits = Math.max(String(members.length).length, 2);
-    for (const [at, { id, title, type }] of members.entries()) paths.set(id, `${folder}${String(at + 1).padStart(digits, "0")} ${nameFor(title, type)}`);
-  };
-  const taken = new Set<string>();
-  for (const [section, members] of sectionsOf(graph)) {
-    const own = members.filter(({ id }) => wanted.has(id));
-    if (own.length === 0) continue;
-    const name = nameFor(section.title, "Section");
-    let folder = name;
-    for (let next = 2; taken.has(folder.toLowerCase()); next += 1) folder = `${name} ${next}`;
-    taken.add(folder.toLowerCase());
-    number(own, `${folder}/`);
-  }
-  number(readingRows(nodes.filter(({ id }) => !paths.has(id))).flat(), "");
-  return paths;
-}
-
-/** What an export is called: by the one node that it has, or by the canvas. */
-const titleOf = ({ graph }: Board, [node, ...others]: Node[]): string => nameFor(others.length === 0 && node ? node.title : graph.title, "Canvas");
 
 // Files
 
@@ -113,13 +71,13 @@ const reasonOf = (error: unknown): string => (error instanceof Problem ? (error.
 type Found = { node: Node } & ({ ending: string; bytes: number } | { reason: string });
 
 /**
- * Saves the files of these nodes as they are stored. `chosen`: what the export is called by. Where the browser permits it, the ZIP is
- * written while it is fetched, so two files are in memory; else all of it is.
+ * Saves the files of these nodes as they are stored. `paths`: their names in the ZIP, without endings. Where the browser permits it, the ZIP
+ * is written while it is fetched, so two files are in memory; else all of it is.
  */
-export async function saveZip(board: Board, nodes: Node[], chosen: Node[]): Promise<void> {
+export async function saveZip(board: Board, nodes: Node[], paths: ReadonlyMap<string, string>, title: string): Promise<void> {
   if (nodes.length > MOST_FILES) return board.notify(`A ZIP has at most ${MOST_FILES} files, and these are ${nodes.length}. Select fewer.`);
   if (board.getUi().handover) return board.notify("Another export is under way.");
-  const name = `${titleOf(board, chosen)}.zip`;
+  const name = `${title}.zip`;
   const stop = new AbortController();
   const { signal } = stop;
   const show = (text: string, done: number) => board.set({ handover: { text, done, of: nodes.length, cancel: () => stop.abort() } });
@@ -135,7 +93,6 @@ export async function saveZip(board: Board, nodes: Node[], chosen: Node[]): Prom
     if (readable.reduce((sum, { bytes }) => sum + bytes, 0) > MOST_BYTES) return board.notify("A ZIP has at most 2 GB, and these files are larger. Select fewer.");
     if (left.length > 0) board.notify(`${left.length} of ${count(nodes.length, "file")} ${left.length === 1 ? "is" : "are"} left out: you may not read ${left.length === 1 ? "it" : "them"}.`);
 
-    const paths = pathsOf(board.graph, nodes);
     async function* files() {
       let done = 0;
       for await (const { node, ending, file } of ahead(readable, (one) => fetched(one, signal))) {
@@ -175,24 +132,16 @@ async function fetched({ node, ending }: { node: Node; ending: string }, signal:
 
 // Drawings
 
-/** What the service draws of these nodes: a Section with its members, these nodes, or without any the whole canvas. */
-export function partOf({ engine }: Board, nodes: Node[]): { section?: string; nodes?: string } {
-  const [node] = nodes;
-  if (!node) return {};
-  if (nodes.length === 1 && isSection(node)) return { section: engine.real(node.id) };
-  return { nodes: nodes.map(({ id }) => engine.real(id)).join(",") };
-}
-
-/** A drawing of these nodes by the service, once their images are ready. */
-async function pngOf(board: Board, nodes: Node[]): Promise<Blob> {
+/** A drawing by the service, once the images in it are ready. */
+async function pngOf({ canvas }: Board, part: Part): Promise<Blob> {
   const signal = AbortSignal.timeout(60_000);
-  const { image } = await patiently(() => api.picture(board.canvas, signal, partOf(board, nodes)), signal, ({ isComplete }) => isComplete);
+  const { image } = await patiently(() => api.picture(canvas, signal, part), signal, ({ isComplete }) => isComplete);
   return image;
 }
 
 /** The drawing of a slide for paper. */
-export async function drawingOf(board: Board, nodes: Node[], signal: AbortSignal): Promise<Blob> {
-  const { image } = await patiently(() => api.drawing(board.canvas, signal, partOf(board, nodes)), signal, ({ isComplete }) => isComplete);
+export async function drawingOf({ canvas }: Board, part: Part, signal: AbortSignal): Promise<Blob> {
+  const { image } = await patiently(() => api.drawing(canvas, signal, part), signal, ({ isComplete }) => isComplete);
   return image;
 }
 
@@ -204,7 +153,7 @@ async function attempt(board: Board, what: string, run: () => Promise<void>): Pr
   }
 }
 
-export const savePng = (board: Board, nodes: Node[]): Promise<void> => attempt(board, "The export", async () => save(await pngOf(board, nodes), `${titleOf(board, nodes)}.png`));
+export const savePng = (board: Board, part: Part, title: string): Promise<void> => attempt(board, "The export", async () => save(await pngOf(board, part), `${title}.png`));
 
 /** An image as a PNG of all of its pixels. */
 async function convertedToPng(file: Blob): Promise<Blob> {
@@ -216,12 +165,10 @@ async function convertedToPng(file: Blob): Promise<Blob> {
   return canvas.convertToBlob({ type: "image/png" });
 }
 
-/** Copies one image itself, or a drawing of the nodes. */
-export const copyPng = (board: Board, nodes: Node[]): Promise<void> =>
+/** Copies an image itself, or a drawing of a part of the canvas. */
+export const copyPng = (board: Board, part: Part, image?: string): Promise<void> =>
   attempt(board, "Copying", async () => {
-    const [node, ...others] = nodes;
-    const isImage = node?.type === "image" && node.asset !== undefined && others.length === 0;
-    const png = isImage ? api.image(fileUrl(node.asset as string), AbortSignal.timeout(60_000)).then(convertedToPng) : pngOf(board, nodes);
+    const png = image === undefined ? pngOf(board, part) : api.image(fileUrl(image), AbortSignal.timeout(60_000)).then(convertedToPng);
     // The browser waits for the promise: what it permits for a click would be over by then.
     await navigator.clipboard.write([new ClipboardItem({ "image/png": png })]);
     board.notify("Copied as PNG.");

@@ -1,31 +1,35 @@
 /** The board as a presentation: a Section at a time, with all of the window, and on paper. */
-import { ReactFlow, ReactFlowProvider } from "@xyflow/react";
-import { type CSSProperties, type KeyboardEvent, type MouseEvent, useEffect, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
+import { type ComponentType, type KeyboardEvent, type MouseEvent, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { createPortal } from "react-dom";
 import { Problem } from "../errors.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Button, Icon } from "../ui/parts.tsx";
-import type { Size } from "../view.ts";
-import { Board } from "./board.ts";
-import { BoardContext, DetailContext } from "./context.ts";
-import { Elements } from "./elements.ts";
-import { nodeTypes } from "./nodes.tsx";
+import type { Graph, Node } from "../sync/graph.ts";
+import type { Part } from "../api.ts";
+import type { Board } from "./board.ts";
 import { drawingOf } from "./handover.ts";
 import styles from "./present.module.css";
-import { firstSlide, type Slide, slidesOf } from "./slides.ts";
-import { boundsOf } from "./spatial.ts";
+import type { Slide } from "./slides.ts";
 
-/** The part of a slide's height and width that is left free at each side. */
-const MARGIN = 0.05;
 /** How long after the pointer or a key the controls are seen, in milliseconds. */
 const SEEN = 2500;
 
-export function Present({ board, close }: { board: Board; close: () => void }) {
-  // The nodes are those of the board, for somebody who may only read.
-  const reader = useMemo(() => new Board(board.engine, false, board.canvas, board.scopes), [board]);
+/** What the page of the board has, so that this part brings none of it again. */
+interface Props {
+  board: Board;
+  slidesOf: (graph: Graph) => Slide[];
+  partOf: (nodes: Node[], real: (id: string) => string) => Part;
+  SlideView: ComponentType<{ slide: Slide; board: Board }>;
+  close: () => void;
+}
+
+/** The slide of what is selected, or the first. */
+const firstOf = (slides: Slide[], selection: ReadonlySet<string>): Slide | undefined => slides.find(({ nodes }) => nodes.some(({ id }) => selection.has(id))) ?? slides[0];
+
+export function Present({ board, slidesOf, partOf, SlideView, close }: Props) {
   const { graph } = useSyncExternalStore(board.engine.subscribe, board.engine.getSnapshot);
-  const slides = useMemo(() => (graph ? slidesOf(graph) : []), [graph]);
-  const [shown, show] = useState(() => slides[firstSlide(slides, board.getUi().selection)]?.id);
+  const slides = useMemo(() => (graph ? slidesOf(graph) : []), [graph, slidesOf]);
+  const [shown, show] = useState(() => firstOf(slides, board.getUi().selection)?.id);
   /** Where the slide was, if it is deleted meanwhile. */
   const last = useRef(0);
   const found = slides.findIndex(({ id }) => id === shown);
@@ -79,12 +83,8 @@ export function Present({ board, close }: { board: Board; close: () => void }) {
   return (
     <Dialog label="Presentation" className={styles.dialog} close={close}>
       {/* oxlint-disable-next-line jsx-a11y/no-static-element-interactions, jsx-a11y/click-events-have-key-events -- the keys are those of the dialog, and the controls do the same */}
-      <div ref={stage} className={styles.stage} data-idle={isIdle || undefined} onKeyDown={type} onClick={click} onPointerMove={wake}>
-        <BoardContext value={reader}>
-          <ReactFlowProvider key={slide.id}>
-            <Nodes slide={slide} board={reader} />
-          </ReactFlowProvider>
-        </BoardContext>
+      <div ref={stage} tabIndex={-1} data-first className={styles.stage} data-idle={isIdle || undefined} onKeyDown={type} onClick={click} onPointerMove={wake}>
+        <SlideView key={slide.id} slide={slide} board={board} />
         <p role="status" className="unseen">
           Slide {at + 1} of {slides.length}: {slide.title || "Untitled"}
         </p>
@@ -93,7 +93,7 @@ export function Present({ board, close }: { board: Board; close: () => void }) {
             <Icon name="back" />
           </Button>
           <span className={styles.place}>{digits === "" ? place : `→ ${digits}`}</span>
-          <Button data-first look="quiet" aria-label="Next slide" aria-disabled={at === slides.length - 1} onClick={() => go(at + 1)}>
+          <Button look="quiet" aria-label="Next slide" aria-disabled={at === slides.length - 1} onClick={() => go(at + 1)}>
             <Icon name="next" />
           </Button>
           <Button look="quiet" onClick={() => setIsPrinting(true)}>
@@ -103,7 +103,7 @@ export function Present({ board, close }: { board: Board; close: () => void }) {
             <Icon name="close" />
           </Button>
         </div>
-        {isPrinting && <Pages slides={slides} board={board} done={() => setIsPrinting(false)} />}
+        {isPrinting && <Pages slides={slides} board={board} partOf={partOf} done={() => setIsPrinting(false)} />}
       </div>
     </Dialog>
   );
@@ -128,52 +128,8 @@ function useFullScreen(stage: { current: HTMLElement | null }, close: () => void
   }, []);
 }
 
-/** The nodes of a slide, as large as there is room. */
-function Nodes({ slide, board }: { slide: Slide; board: Board }) {
-  const frame = useRef<HTMLDivElement>(null);
-  const [{ width, height }, setSize] = useState<Size>({ width: innerWidth, height: innerHeight });
-  useLayoutEffect(() => {
-    const element = frame.current as HTMLElement;
-    const observer = new ResizeObserver(() => setSize({ width: element.clientWidth, height: element.clientHeight }));
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, []);
-  const [elements] = useState(() => new Elements(false));
-  const nodes = useMemo(() => {
-    const own = new Set(slide.nodes.map(({ id }) => id));
-    return elements.nodes(board.graph, slide.nodes, board.getUi(), undefined).filter(({ id }) => own.has(id));
-  }, [elements, slide, board]);
-  const box = boundsOf(slide.nodes) ?? { x: 0, y: 0, width: 1, height: 1 };
-  const zoom = Math.min((width * (1 - 2 * MARGIN)) / Math.max(box.width, 1), (height * (1 - 2 * MARGIN)) / Math.max(box.height, 1));
-  const viewport = { x: (width - box.width * zoom) / 2 - box.x * zoom, y: (height - box.height * zoom) / 2 - box.y * zoom, zoom };
-  return (
-    <div ref={frame} className={styles.slide} style={{ "--unscale": 1 / zoom } as CSSProperties}>
-      <DetailContext value={zoom * devicePixelRatio}>
-        <ReactFlow
-          nodes={nodes}
-          nodeTypes={nodeTypes}
-          viewport={viewport}
-          minZoom={0}
-          maxZoom={100}
-          nodesDraggable={false}
-          nodesConnectable={false}
-          nodesFocusable={false}
-          elementsSelectable={false}
-          panOnDrag={false}
-          panOnScroll={false}
-          zoomOnScroll={false}
-          zoomOnPinch={false}
-          zoomOnDoubleClick={false}
-          disableKeyboardA11y
-          proOptions={{ hideAttribution: true }}
-        />
-      </DetailContext>
-    </div>
-  );
-}
-
 /** A page for each slide, as the service draws it. They are printed as soon as all are there. */
-function Pages({ slides, board, done }: { slides: Slide[]; board: Board; done: () => void }) {
+function Pages({ slides, board, partOf, done }: Pick<Props, "board" | "partOf"> & { slides: Slide[]; done: () => void }) {
   const [all] = useState(slides);
   const [pages, setPages] = useState<string[]>([]);
   const [problem, setProblem] = useState<string>();
@@ -186,7 +142,7 @@ function Pages({ slides, board, done }: { slides: Slide[]; board: Board; done: (
       try {
         for (const { nodes } of all) {
           // A Section is drawn with what is in it.
-          made.push(URL.createObjectURL(await drawingOf(board, nodes.slice(0, 1), stop.signal)));
+          made.push(URL.createObjectURL(await drawingOf(board, partOf(nodes.slice(0, 1), board.engine.real), stop.signal)));
           if (!stop.signal.aborted) setPages([...made]);
         }
       } catch (error) {
@@ -197,7 +153,7 @@ function Pages({ slides, board, done }: { slides: Slide[]; board: Board; done: (
       stop.abort();
       made.forEach((url) => URL.revokeObjectURL(url));
     };
-  }, [all, board]);
+  }, [all, board, partOf]);
 
   const sheets = useRef<HTMLDivElement>(null);
   useEffect(() => {

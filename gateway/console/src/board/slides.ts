@@ -29,9 +29,3 @@ export function slidesOf(graph: Graph): Slide[] {
 }
 
 export const hasSlides = (graph: Graph): boolean => [...graph.nodes.values()].some(({ asset, metadata }) => asset !== undefined || graph.nodes.has(metadata.sectionId ?? ""));
-
-/** The slide with which a presentation begins: that of what is selected. */
-export function firstSlide(slides: Slide[], selected: Iterable<string>): number {
-  const ids = new Set(selected);
-  return Math.max(slides.findIndex(({ nodes }) => nodes.some(({ id }) => ids.has(id))), 0);
-}
