@@ -12,17 +12,21 @@ export interface Attempt {
   /** The id of the canvas. */
   id: string;
   ownerUid: string;
+  /** The revision that the canvas was made with, once it is known: the batch is the same request when it is sent again. */
+  revision?: string;
 }
 
 /** `urlOf`: the address of an image of the service, which has a hash of its content, by its name. */
-export async function begin({ id, ownerUid }: Attempt, { title, images, operations, actions = [] }: Template, urlOf: (image: string) => string): Promise<void> {
+export async function begin(attempt: Attempt, { title, images, operations, actions = [] }: Template, urlOf: (image: string) => string): Promise<void> {
+  const { id, ownerUid } = attempt;
   const stored = new Map(await Promise.all(images.map(async (image) => [image, await store(image, urlOf(image))] as const)));
   const assetOf = (image: string) => stored.get(image) ?? "";
   const handle = `canvas:${ownerUid}:${id}`;
   const batch = operations(assetOf);
-  const { revision } = await retryUntilAnswered(() => made(id, handle, batch.length === 0 ? "Untitled" : title));
+  attempt.revision ??= (await retryUntilAnswered(() => made(id, handle, batch.length === 0 ? "Untitled" : title))).revision;
   if (batch.length === 0) return;
-  const { canvas, resolvedIds } = await retryUntilAnswered(() => transportOf(handle).apply({ baseRevision: revision, idempotencyKey: `template:${id}`, operations: batch }));
+  const baseRevision = attempt.revision;
+  const { canvas, resolvedIds } = await retryUntilAnswered(() => transportOf(handle).apply({ baseRevision, idempotencyKey: `template:${id}`, operations: batch }));
   // One after the other: each gives the canvas another revision.
   for (const one of actions) await retryUntilAnswered(() => start(handle, `${id}:${one.into}`, canvas.revision, assetOf(one.from), resolvedIds[one.into] ?? "", one));
 }

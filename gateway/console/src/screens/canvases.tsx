@@ -258,9 +258,6 @@ function First() {
         Make one, or let agents and programs do so through the API. Those that people share with you appear here, too.
       </p>
       {session.scopes.includes("canvas:write") && <Beginning />}
-      <a className={`${parts.button} ${parts.plain}`} href="/docs">
-        API documentation
-      </a>
     </div>
   );
 }

@@ -6,7 +6,7 @@ import { Picture, urlOf } from "../samples/pictures.tsx";
 import { useSession } from "../session.ts";
 import { Modal } from "../ui/dialog.tsx";
 import { Button, Notice } from "../ui/parts.tsx";
-import { begin } from "./begin.ts";
+import { type Attempt, begin } from "./begin.ts";
 import styles from "./gallery.module.css";
 import { SAMPLE, type Template, TEMPLATES } from "./templates.ts";
 
@@ -19,15 +19,15 @@ const isSampled = (scopes: string[]): boolean => scopes.includes("image:generate
 function useBeginning() {
   const { account } = useSession();
   const [, navigate] = useLocation();
-  const [ids] = useState(() => new Map<string, string>());
+  const [attempts] = useState(() => new Map<string, Attempt>());
   const [busy, setBusy] = useState<string>();
   const [error, setError] = useState<unknown>();
   async function make(template: Template) {
     if (busy !== undefined) return;
     setBusy(template.id);
     setError(undefined);
-    const attempt = { id: ids.get(template.id) ?? crypto.randomUUID(), ownerUid: account.id };
-    ids.set(template.id, attempt.id);
+    const attempt: Attempt = attempts.get(template.id) ?? { id: crypto.randomUUID(), ownerUid: account.id };
+    attempts.set(template.id, attempt);
     try {
       await begin(attempt, template, (image) => urlOf(image) ?? "");
       navigate(canvasPath(attempt));
