@@ -52,7 +52,7 @@ async function unzip(download: Download): Promise<Record<string, Buffer>> {
 }
 
 /** Lets the browser save files without asking where. */
-const withoutPicker = (page: Page) => page.addInitScript(() => delete (globalThis as { showSaveFilePicker?: unknown }).showSaveFilePicker);
+const withoutPicker = (page: Page) => page.addInitScript(() => delete (globalThis as unknown as { showSaveFilePicker?: unknown }).showSaveFilePicker);
 const choose = (page: Page, name: string) => page.getByRole("menuitem", { name }).click();
 const cards = (page: Page) => page.locator("[data-card]");
 

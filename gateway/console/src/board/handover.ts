@@ -82,7 +82,7 @@ export async function saveZip(board: Board, nodes: Node[], paths: ReadonlyMap<st
   const { signal } = stop;
   const show = (text: string, done: number) => board.set({ handover: { text, done, of: nodes.length, cancel: () => stop.abort() } });
   try {
-    const picker = (globalThis as { showSaveFilePicker?: Picker }).showSaveFilePicker;
+    const picker = (globalThis as unknown as { showSaveFilePicker?: Picker }).showSaveFilePicker;
     const target = await picker?.({ suggestedName: name });
     show("Looking at the files", 0);
     const found: Found[] = [];

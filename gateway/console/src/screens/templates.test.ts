@@ -12,6 +12,7 @@ test("every name of a template stands for one of its nodes", () => {
     const names = nodes.map(({ clientId }) => clientId);
     assert.equal(new Set(names).size, names.length, template.id);
     assert(operations.length <= 200, template.id);
+    for (const name of names) assert.match(name ?? "", /^[A-Za-z0-9_-]{1,180}$/);
     for (const { sectionId } of nodes) assert(sectionId === undefined || names.includes(sectionId), `${template.id}: ${sectionId}`);
     for (const one of operations) if (one.type === "connection.create") assert(names.includes(one.fromNodeId) && names.includes(one.toNodeId), template.id);
     for (const { into, from } of template.actions ?? []) assert(names.includes(into) && template.images.includes(from), template.id);

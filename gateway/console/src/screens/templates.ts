@@ -5,7 +5,7 @@ type Operation = components["schemas"]["Operation"];
 type NewNode = components["schemas"]["NewNode"];
 type Purpose = NonNullable<components["schemas"]["ConnectionCreate"]["purpose"]>;
 
-/** An Action on an image of the template, into one of its empty nodes. */
+/** An Action on an image of the template, into one of its empty nodes, by its name within the batch. */
 export interface TemplateAction {
   action: string;
   params: Record<string, string | number>;
@@ -24,21 +24,24 @@ export interface Template {
   actions?: readonly TemplateAction[];
 }
 
-// Nodes, by their titles, which are the names of the nodes within the batch
+// Nodes, by their titles
+
+/** The name of a node within the batch. */
+const named = (title: string): string => title.replaceAll(/[^A-Za-z0-9]+/g, "-");
 
 type Box = [x: number, y: number, width: number, height: number];
 
 const create = (type: NewNode["type"], title: string, [x, y, width, height]: Box, home: string | undefined, rest: Partial<NewNode> = {}): Operation => ({
   type: "node.create",
-  clientId: title,
-  ...(home !== undefined && { sectionId: home }),
+  clientId: named(title),
+  ...(home !== undefined && { sectionId: named(home) }),
   node: { type, title, position: { x, y }, width, height, ...rest },
 });
 const section = (title: string, box: Box) => create("sticky", title, box, undefined, { metadata: { section: true } });
 const text = (title: string, content: string, box: Box, home?: string) => create("text", title, box, home, { metadata: { content } });
 const note = (title: string, content: string, color: string, box: Box, home?: string) => create("sticky", title, box, home, { metadata: { content, color } });
 const image = (title: string, box: Box, home?: string, asset?: string) => create("image", title, box, home, asset === undefined ? {} : { asset });
-const link = (from: string, to: string, purpose: Purpose = "flow"): Operation => ({ type: "connection.create", fromNodeId: from, toNodeId: to, purpose });
+const link = (from: string, to: string, purpose: Purpose = "flow"): Operation => ({ type: "connection.create", fromNodeId: named(from), toNodeId: named(to), purpose });
 
 /** Height of the title below an image. */
 const CAPTION = 28;
