@@ -55,8 +55,8 @@ for (const [name, title] of Object.entries(NAMES)) {
 async function rendered(canvas: Canvas, theme: string): Promise<Uint8Array> {
   for (;;) {
     const response = await fetch(`${BASE_URL}/api/canvas-agent/v1/canvases/${canvas.handle}/render?width=${WIDTH}&theme=${theme}`, { headers: { Authorization: `Bearer ${token}`, Accept: "image/png" } });
-    assert(response.ok, `${response.status}`);
-    if (response.headers.get("etag")) return new Uint8Array(await response.arrayBuffer());
+    assert(response.ok || response.status === 429 || response.status === 503, `${response.status}`);
+    if (response.ok && response.headers.get("etag")) return new Uint8Array(await response.arrayBuffer());
     await new Promise((resume) => setTimeout(resume, 500));
   }
 }
