@@ -111,6 +111,7 @@ scene("keys are searched", async ({ page, expect, isAccessible }) => {
   const keys = page.getByRole("dialog", { name: "Keyboard shortcuts" });
   await page.keyboard.type("tidy");
   await keys.getByText("Tidy", { exact: true }).waitFor();
+  assert.equal(await keys.locator("dt").count(), 1);
   await becomes(() => keys.getByText("Undo", { exact: true }).count(), 0);
   await isAccessible();
   await page.keyboard.type("xyz");

@@ -306,7 +306,8 @@ export function keyRows(canChange: boolean): { id: string; what: string; keys: r
   };
   const top = [...ids].filter((id) => !(id in SHARED)).flatMap(rowOf);
   const below = (rows = "") => split(rows).flatMap(rowOf).filter(({ keys }) => keys.length > 0);
-  return top.flatMap((row) => [row].concat(below(row.rows)));
+  const rows = top.flatMap((row) => [row].concat(below(row.rows)));
+  return [...new Map(rows.map((row) => [row.id, row])).values()];
 }
 
 /** What a key press does now: with the selection, or else by itself. */

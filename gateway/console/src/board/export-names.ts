@@ -20,10 +20,11 @@ export function partOf(nodes: Node[], real: (id: string) => string): { section?:
 /** The longest name of a file or folder, in characters, without ending. */
 const MOST_NAME = 110;
 
+const trim = (text: string): string => text.replaceAll(/\s+/g, " ").replaceAll(/^[. ]+|[. ]+$/g, "");
+
 /** A title as the name of a file or folder of every system, without an ending. */
 export function nameFor(title: string, otherwise: string): string {
   const plain = title.normalize("NFC").replaceAll(/[/\\:*?"<>|\p{C}]/gu, " ").replace(/\.(jpe?g|png|webp|gif|avif|hei[cf]|mp4|txt)$/i, "");
-  const trim = (text: string) => text.replaceAll(/\s+/g, " ").replaceAll(/^[. ]+|[. ]+$/g, "");
   return trim(firstOf(trim(plain), MOST_NAME)) || otherwise;
 }
 

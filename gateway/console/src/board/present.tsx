@@ -7,7 +7,6 @@ import { Button, Icon } from "../ui/parts.tsx";
 import type { Graph, Node } from "../sync/graph.ts";
 import type { Part } from "../api.ts";
 import type { Board } from "./board.ts";
-import { drawingOf } from "./handover.ts";
 import styles from "./present.module.css";
 import type { Slide } from "./slides.ts";
 
@@ -31,9 +30,10 @@ export function Present({ board, slidesOf, partOf, SlideView, close }: Props) {
   const slides = useMemo(() => (graph ? slidesOf(graph) : []), [graph, slidesOf]);
   const [shown, show] = useState(() => firstOf(slides, board.getUi().selection)?.id);
   /** Where the slide was, if it is deleted meanwhile. */
-  const last = useRef(0);
+  const [last, setLast] = useState(0);
   const found = slides.findIndex(({ id }) => id === shown);
-  const at = found >= 0 ? found : Math.min(last.current, slides.length - 1);
+  if (found >= 0 && found !== last) setLast(found);
+  const at = found >= 0 ? found : Math.min(last, slides.length - 1);
   const slide = slides[at];
   const stage = useRef<HTMLDivElement>(null);
   const [isIdle, setIsIdle] = useState(false);
@@ -47,10 +47,9 @@ export function Present({ board, slidesOf, partOf, SlideView, close }: Props) {
     idle.current = setTimeout(() => setIsIdle(true), SEEN);
   };
   useEffect(() => {
-    wake();
+    idle.current = setTimeout(() => setIsIdle(true), SEEN);
     return () => clearTimeout(idle.current);
   }, []);
-  useEffect(() => void (last.current = at), [at]);
   // When the last slide is deleted, there is nothing to show.
   useEffect(() => {
     if (!slide) close();
@@ -140,6 +139,7 @@ function Pages({ slides, board, partOf, done }: Pick<Props, "board" | "partOf"> 
     const made: string[] = [];
     void (async () => {
       try {
+        const { drawingOf } = await import("./handover.ts");
         for (const { nodes } of all) {
           // A Section is drawn with what is in it.
           made.push(URL.createObjectURL(await drawingOf(board, partOf(nodes.slice(0, 1), board.engine.real), stop.signal)));

@@ -22,12 +22,13 @@ globalThis.Request = class extends Request {
 };
 const { begin } = await import("./begin.ts");
 
+const json = (value: unknown, status = 200): Response => new Response(JSON.stringify(value), { status, headers: { "Content-Type": "application/json" } });
+
 /** A service that makes a canvas once, and answers equal requests of one key alike. */
 beforeEach(() => {
   sent = [];
   lost = new Set();
   let isMade = false;
-  const json = (value: unknown, status = 200) => new Response(JSON.stringify(value), { status, headers: { "Content-Type": "application/json" } });
   globalThis.fetch = async (input) => {
     const request = input as Request;
     const path = new URL(request.url).pathname.replace(/^.*\/v1/, "");

@@ -81,11 +81,12 @@ export const SAMPLE: Template = {
     image("Story", [2230, 80, 324, 604], "Formats"),
     image("Card", [1860, 478, 330, 276], "Formats"),
     note("Next", "Mark what you like with F. Shift E exports it.", GREEN, [2594, 80, 186, 200], "Formats"),
-    ...["Square", "Story", "Card"].map((title) => link("Two cups at the window", title)),
+    ...["Square", "Card"].map((title) => link("Two cups at the window", title)),
+    link("Vase with an olive branch", "Story"),
   ],
   actions: [
     { action: "change-aspect-ratio", params: { ratio: "1:1" }, from: "two-cups", into: "Square" },
-    { action: "change-aspect-ratio", params: { ratio: "9:16" }, from: "two-cups", into: "Story" },
+    { action: "change-aspect-ratio", params: { ratio: "9:16" }, from: "vase", into: "Story" },
     { action: "add-text-to-image", params: { text: "From earth, for every morning" }, from: "two-cups", into: "Card" },
   ],
 };
@@ -139,10 +140,10 @@ export const TEMPLATES: readonly Template[] = [
         section("Script", [0, 0, 560, 452]),
         text("What happens", "Five sentences, one for each frame.", [40, 80, 480, 200], "Script"),
         note("Sound", "Voice, music, or only what is heard there.", BLUE, [40, 320, 480, 92], "Script"),
-        section("Frames", [640, 0, 2055, 452]),
-        ...row("Frames", 680, 80, 204, frames.map((title): [string, number] => [title, 16 / 9])),
-        ...frames.map((title, at) => text(`${title}, words`, "", [680 + at * 403, 340, 363, 72], "Frames")),
-        create("video", "Video, first cut", [2775, 80, 480, 298], undefined),
+        section("Frames", [0, 532, 2055, 452]),
+        ...row("Frames", 40, 612, 204, frames.map((title): [string, number] => [title, 16 / 9])),
+        ...frames.map((title, at) => text(`${title}, words`, "", [40 + at * 403, 872, 363, 72], "Frames")),
+        create("video", "Video, first cut", [640, 80, 600, 366], undefined),
         link("Opening", "Video, first cut", "first-frame"),
       ];
     },
@@ -159,11 +160,11 @@ export const TEMPLATES: readonly Template[] = [
       section("Feed", [560, 0, 740, 620]),
       ...row("Feed", 600, 80, 340, [["Square, 1080 × 1080", 1], ["Portrait, 1080 × 1350", 4 / 5]]),
       text("Post", "The text of the post.", [600, 488, 660, 92], "Feed"),
-      section("Stories", [1380, 0, 580, 620]),
-      ...row("Stories", 1420, 80, 402, [["Story, 1080 × 1920", 9 / 16], ["Reel cover, 1080 × 1920", 9 / 16]], 48),
-      section("Wide", [2040, 0, 740, 620]),
-      image("Link, 1200 × 628", [2080, 80, 660, 373], "Wide"),
-      text("Link text", "A title and one line.", [2080, 488, 660, 92], "Wide"),
+      section("Stories", [0, 700, 580, 620]),
+      ...row("Stories", 40, 780, 402, [["Story, 1080 × 1920", 9 / 16], ["Reel cover, 1080 × 1920", 9 / 16]], 48),
+      section("Wide", [660, 700, 640, 620]),
+      image("Link, 1200 × 628", [700, 780, 560, 321], "Wide"),
+      text("Link text", "A title and one line.", [700, 1141, 560, 92], "Wide"),
       ...["Square, 1080 × 1080", "Portrait, 1080 × 1350", "Story, 1080 × 1920", "Reel cover, 1080 × 1920", "Link, 1200 × 628"].map((title) => link("Image", title)),
     ],
   },
@@ -177,15 +178,15 @@ export const TEMPLATES: readonly Template[] = [
       image("Cover image", [40, 80, 540, 528], "Cover"),
       text("Cover title", "Season, year", [40, 638, 540, 82], "Cover"),
       ...[1, 2, 3].flatMap((spread) => {
-        const [home, x] = [`Spread ${spread}`, 700 + (spread - 1) * 1120];
+        const [home, x, y] = [`Spread ${spread}`, spread === 2 ? 0 : 1120, spread === 1 ? 0 : 840];
         return [
-          section(home, [x, 0, 1040, 760]),
-          image(`Look ${2 * spread - 1}`, [x + 40, 80, 460, 528], home),
-          image(`Look ${2 * spread}`, [x + 540, 80, 460, 528], home),
-          text(`Words ${spread}`, "Pieces, fabrics, prices.", [x + 40, 638, 960, 82], home),
+          section(home, [x, y, 1040, 760]),
+          image(`Look ${2 * spread - 1}`, [x + 40, y + 80, 460, 528], home),
+          image(`Look ${2 * spread}`, [x + 540, y + 80, 460, 528], home),
+          text(`Words ${spread}`, "Pieces, fabrics, prices.", [x + 40, y + 638, 960, 82], home),
         ];
       }),
-      note("How to present", "Shift P shows Section by Section, and prints each on a page.", VIOLET, [0, 800, 620, 92]),
+      note("How to present", "Shift P shows Section by Section, and prints each on a page.", VIOLET, [700, 80, 300, 160]),
     ],
   },
 ];
