@@ -239,6 +239,9 @@ scene("each Section is a page on paper", async ({ page, expect }) => {
   await page.getByRole("dialog", { name: "Presentation" }).getByRole("button", { name: "Print or save as PDF" }).click();
   await page.waitForFunction(() => document.title === "printed");
   await shot(page, "printing");
+  await page.emulateMedia({ media: "print" });
+  await shot(page, "paper");
+  await page.emulateMedia({ media: "screen" });
   const pdf = await page.pdf({ preferCSSPageSize: true, path: join(env["CANVAS_SCREENSHOTS"] ?? "/tmp", "handover.pdf") });
   assert.equal(pdf.toString("latin1").match(/\/Type\s*\/Page\b/g)?.length, 2);
   await page.keyboard.press("Escape");
