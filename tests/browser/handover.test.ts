@@ -241,7 +241,7 @@ scene("each Section is a page on paper", async ({ page, expect }) => {
   await shot(page, "printing");
   await page.emulateMedia({ media: "print" });
   await shot(page, "paper");
-  await page.emulateMedia({ media: "screen" });
+  await page.emulateMedia({ media: null });
   const pdf = await page.pdf({ preferCSSPageSize: true, path: join(env["CANVAS_SCREENSHOTS"] ?? "/tmp", "handover.pdf") });
   assert.equal(pdf.toString("latin1").match(/\/Type\s*\/Page\b/g)?.length, 2);
   await page.keyboard.press("Escape");
