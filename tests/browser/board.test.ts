@@ -44,7 +44,7 @@ scene("a canvas is made, named and found", async ({ page, expect, isAccessible }
   await signIn(page, owner.token);
   await page.getByRole("heading", { name: "No canvases yet" }).waitFor();
   await isAccessible();
-  await page.getByRole("button", { name: "New canvas" }).click();
+  await page.getByRole("button", { name: /^Blank/ }).click();
   await page.getByRole("application", { name: "Board" }).waitFor();
   await page.getByRole("button", { name: "Untitled" }).click();
   await page.getByLabel("Title of the canvas").fill("Spring");

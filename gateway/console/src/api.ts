@@ -162,7 +162,14 @@ export const api = {
     return handle;
   },
 
-  drawing: async (canvas: string, signal: AbortSignal) => drawingOf(await render(canvas, "image/svg+xml", signal)),
+  /** A drawing of a canvas, or of a part of it: `section` or `nodes` of the query. */
+  drawing: async (canvas: string, signal: AbortSignal, part: Part = {}) => drawingOf(await render(canvas, "image/svg+xml", signal, part)),
+
+  /** The same as a PNG, at most 2048 pixels wide and high. */
+  picture: async (canvas: string, signal: AbortSignal, part: Part = {}) => {
+    const response = await render(canvas, "image/png", signal, { ...part, width: "2048" });
+    return { image: await response.blob(), isComplete: revisionOf(response) !== undefined };
+  },
 
   // A list is in full unless `view` asks for less.
   actions: async (medium: "image" | "video", signal: AbortSignal) =>
@@ -227,7 +234,7 @@ export const api = {
 
   thumbnail: (canvas: string, isDark: boolean, signal: AbortSignal) =>
     thumbnails(async () => {
-      const response = await render(canvas, "image/png", signal, isDark);
+      const response = await render(canvas, "image/png", signal, { width: "512", ...(isDark && { theme: "dark" }) });
       return { image: await response.blob(), isComplete: revisionOf(response) !== undefined };
     }),
 };
@@ -283,9 +290,14 @@ export interface Drawing {
   isComplete: boolean;
 }
 
-function render(canvas: string, accept: string, signal: AbortSignal, isDark = false): Promise<Response> {
-  const query = accept === "image/png" ? `?width=512${isDark ? "&theme=dark" : ""}` : "";
-  const url = `${CONTRACT}/canvases/${encodeURIComponent(canvas)}/render${query}`;
+/** What is drawn of a canvas: a Section with its members, or these nodes, separated by commas. Without both, all of it. */
+export interface Part {
+  section?: string;
+  nodes?: string;
+}
+
+function render(canvas: string, accept: string, signal: AbortSignal, query: Part & { width?: string; theme?: "dark" } = {}): Promise<Response> {
+  const url = `${CONTRACT}/canvases/${encodeURIComponent(canvas)}/render?${new URLSearchParams(query as Record<string, string>).toString()}`;
   return send(new Request(url, { headers: { Accept: accept }, signal }));
 }
 

@@ -2,7 +2,7 @@ import { MutationCache, type Query, QueryCache, QueryClient, QueryClientProvider
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import "./early.ts";
-import { isBoardLikely, remember } from "./prefetch.ts";
+import { expire, isBoardLikely } from "./prefetch.ts";
 import { App } from "./app.tsx";
 import { Problem } from "./errors.ts";
 import { onReached, reached } from "./reached.ts";
@@ -14,7 +14,7 @@ import { countUploads, resumeUploads } from "./uploads.ts";
 function onError(error: Error, meta: Record<string, unknown> | undefined) {
   // The session ended. The application shows the sign-in page, which leads back here. A link or token that is refused ends no session.
   if (!(error instanceof Problem && error.status === 401) || meta?.["isOfSession"] === false) return;
-  remember(false);
+  expire();
   queries.setQueryData(["session"], null);
 }
 

@@ -38,9 +38,20 @@ export function prefetch(page: string): void {
   ask("/console/session");
 }
 
+let isExpired = false;
+/** Whether a session has ended that nobody has signed out of in this browser. */
+export const hasExpired = (): boolean => isExpired;
+
 export function remember(isSignedIn: boolean): void {
+  isExpired &&= !isSignedIn;
   if (isSignedIn) localStorage.setItem(HINT, "yes");
   else localStorage.removeItem(HINT);
+}
+
+/** The service knows no session of this browser. A sign-out, in any tab, has taken the hint away before. */
+export function expire(): void {
+  isExpired ||= localStorage.getItem(HINT) !== null;
+  remember(false);
 }
 
 /** Forgets the answers: they were for who was signed in before. */

@@ -4,14 +4,15 @@ import { createContext, useContext } from "react";
 import { useLocation } from "wouter";
 import { api, type Credential, type Session, serves } from "./api.ts";
 import { person } from "./person.ts";
-import { forget, remember } from "./prefetch.ts";
+import { expire, forget, remember } from "./prefetch.ts";
 import { sessionEnd } from "./session-end.ts";
 import { setTheme, theme } from "./ui/theme.ts";
 import { endUploads } from "./uploads.ts";
 
 async function read(): Promise<Session | null> {
   const session = await api.session();
-  remember(session !== null);
+  if (session) remember(true);
+  else expire();
   return session && adopted(session);
 }
 

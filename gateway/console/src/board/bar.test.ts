@@ -70,7 +70,7 @@ test("what a selection has follows what it is", async () => {
     return names(leavesOf(itemsOf(board)));
   };
   assert(["crop", "format", "add-text", "download", "edit", "variations"].every((id) => has("image").includes(id)));
-  assert(!has("image", "other").some((id) => ["crop", "format", "download"].includes(id)), "nothing that would do one of several");
+  assert(!has("image", "other").some((id) => ["crop", "format"].includes(id)), "nothing that would do one of several");
   assert(has("image", "other").includes("join") && !has("image", "other", "third").includes("join"));
   assert(has("image", "other", "third").includes("across") && !has("image", "other").includes("across"));
   assert(has("image").includes("look") && has("video").includes("look") && !has("slot").includes("look") && !has("image", "text").includes("look"));
@@ -90,11 +90,11 @@ test("what a selection has follows what it is", async () => {
 test("who may only read has what changes nothing", async () => {
   const { board, select } = await studio(false);
   select("image");
-  assert.deepEqual(names(itemsOf(board)), ["download", "look", "show", "inspect"]);
+  assert.deepEqual(names(itemsOf(board)), ["download", "look", "export", "show", "inspect"]);
   select("image", "other");
-  assert.deepEqual(names(itemsOf(board)), ["compare", "look", "show", "inspect"]);
+  assert.deepEqual(names(itemsOf(board)), ["compare", "download", "look", "export", "show", "inspect"]);
   select("section");
-  assert.deepEqual(names(itemsOf(board)), ["members", "show", "inspect"]);
+  assert.deepEqual(names(itemsOf(board)), ["present", "export", "members", "show", "inspect"]);
   board.selectLink("c1");
   assert.deepEqual(itemsOf(board), []);
 });
@@ -134,7 +134,7 @@ test("keys do what the bar has, wherever letters are on the keyboard", async () 
 test("more nodes than have a use for it are arranged, put into a Section and deleted alone", async () => {
   const { ana, board } = await studio();
   board.select(Array.from({ length: 201 }, (_, at) => ana.create(ana.note(`n${at}`))));
-  assert.deepEqual(names(itemsOf(board)), ["arrange", "section", "duplicate", "show", "lock", "delete"]);
+  assert.deepEqual(names(itemsOf(board)), ["arrange", "section", "export", "duplicate", "show", "lock", "delete"]);
   const row = leavesOf(itemsOf(board)).find(({ id }) => id === "row");
   assert.equal(row?.refused, "At most 200 at a time");
   board.select([...board.getUi().selection].slice(1));

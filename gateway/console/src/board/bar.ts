@@ -2,7 +2,7 @@
  * What can be done with the selection: the one table behind the bar above it, the menu of a right click, the bar of touch screens, the
  * palette and the list of keys.
  */
-import { fileUrl } from "../api.ts";
+import { fileUrl, type Part } from "../api.ts";
 import { count } from "../format.ts";
 import { nameOf } from "../sync/change.ts";
 import { type Connection, isSection, type Node } from "../sync/graph.ts";
@@ -16,9 +16,12 @@ import type { Board } from "./board.ts";
 import { PALETTE, YELLOW } from "./colors.ts";
 import { CHOOSE_FILES, type Command, COMMANDS, isPossible } from "./commands.ts";
 import { isEmptySlot, letterSize } from "./gestures.ts";
+import { filesIn, partOf, pathsOf, titleOf } from "./export-names.ts";
+import { MOST_DRAWN } from "./limits.ts";
 import { type Arrangement, arrangement, layOut, MOST_ARRANGED } from "./layout.ts";
 import { draftOf } from "./making.ts";
 import { FAVORITE, isPicture, LABELS, marksOf, rate, toggleMark } from "./marks.ts";
+import { hasSlides } from "./slides.ts";
 import { makeAgain, openPrompt } from "./prompting.ts";
 import { touches } from "./spatial.ts";
 
@@ -57,6 +60,8 @@ interface Row {
   isReading?: true;
   /** The service does it, so it needs the connection. */
   isRemote?: true;
+  /** With more nodes than this, it is refused. */
+  most?: number;
   can?: (selected: Selected) => boolean;
   /** The rows that it opens. */
   rows?: string;
@@ -118,6 +123,7 @@ const lay = (how: Arrangement, label: string, keys: readonly string[] = []): Row
   icon: how,
   keys,
   isRemote: true,
+  most: MOST_ARRANGED,
   run: ({ board, nodes }) => void layOut(board, label, (graph, real) => arrangement(graph, nodes.flatMap(({ id }) => graph.nodes.get(id) ?? []), how, real)),
 });
 
@@ -208,6 +214,7 @@ const ROWS: Record<string, Row> = {
     label: "Fit to its text",
     icon: "same-height",
     isRemote: true,
+    most: MOST_ARRANGED,
     can: ({ nodes }) => all(nodes, ({ metadata }) => (metadata.content ?? "").trim() !== ""),
     run: ({ board, nodes }) => void layOut(board, "Fit to the text", (graph, real) => nodes.filter(({ id }) => graph.nodes.has(id)).map(({ id }) => ({ type: "node.fit", nodeId: real(id) }))),
   },
@@ -223,12 +230,18 @@ const ROWS: Record<string, Row> = {
   // All
   upload: { label: "Upload into it", icon: "upload", can: ({ nodes }) => all(nodes, isEmptySlot), run: () => void dispatchEvent(new Event(CHOOSE_FILES)) },
   choose: { label: "Choose an image…", icon: "image", can: ({ board, nodes }) => board.scopes.includes("asset:read") && all(nodes, isEmptySlot), run: ({ board }) => board.set({ panel: "assets" }) },
-  download: { label: "Download", icon: "download", isReading: true, can: ({ nodes }) => nodes.length === 1 && nodes[0]?.asset !== undefined, run: (selected) => download(one(selected)) },
+  download: { label: "Download", icon: "download", isReading: true, can: (selected) => filesOf(selected).length > 0, run: (selected) => (isOne(selected) && one(selected).asset !== undefined ? download(one(selected)) : saveZip(selected)) },
   connect: { label: "Connect the two…", icon: "connection", keys: ["C"], can: ({ nodes }) => nodes.length === 2, run: ({ board, nodes }) => board.offer(nodes[0]?.id ?? "", nodes[1]?.id ?? "", { x: innerWidth / 2, y: innerHeight / 3 }) },
   rename: { label: "Rename", icon: "text", keys: ["F2", "Enter"], can: isOne, run: (selected) => selected.board.edit(one(selected).id, "title") },
   duplicate: { label: "Duplicate", icon: "copy", keys: ["Mod+D"], run: ({ board }) => board.duplicate() },
   show: { label: "Show the selection", icon: "fit", keys: ["2"], isReading: true, run: ({ board }) => board.surface?.show(board.getUi().selection, Infinity) },
   delete: { label: "Delete", icon: "trash", keys: ["Delete", "Backspace"], run: ({ board }) => board.delete() },
+  // Hand-over: of the selection, or of the board
+  export: { label: "Export", icon: "export", isReading: true, rows: "zip png copy-png paper" },
+  zip: { label: "Save the originals as ZIP", icon: "download", isReading: true, isRemote: true, can: (selected) => filesOf(selected).length > 0, run: saveZip },
+  png: { label: "Save as PNG, 2048 pixels", icon: "image", isReading: true, isRemote: true, most: MOST_DRAWN, run: (selected) => handOver(selected, ({ savePng }, part) => savePng(selected.board, part, titleOf(selected.board.graph, selected.nodes))) },
+  "copy-png": { label: "Copy as PNG", icon: "copy", isReading: true, isRemote: true, most: MOST_DRAWN, run: (selected) => handOver(selected, ({ copyPng }, part) => copyPng(selected.board, part, selected.kind === "image" ? one(selected).asset : undefined)) },
+  paper: { label: "Print or save as PDF", icon: "play", isReading: true, can: ({ board }) => hasSlides(board.graph), run: ({ board }) => board.set({ dialog: "present" }) },
   // Connections
   purpose: { label: "Change the purpose…", icon: "connection", run: ({ board, link }) => link && board.set({ menu: { kind: "purpose", connection: link.id, at: middleOfBar() } }) },
   around: { label: "Turn it around", icon: "turn-around", can: ({ board, link }) => link !== undefined && board.canTurnAround(link.id), run: ({ board, link }) => link && board.turnAround(link.id) },
@@ -238,24 +251,25 @@ const ROWS: Record<string, Row> = {
 const SHARED: Record<string, { icon: IconName; label: string; run: (board: Board) => void }> = {
   section: { icon: "section", label: "Section", run: (board) => board.createSection() },
   inspect: { icon: "sliders", label: "Inspect", run: (board) => board.set({ panel: "inspect" }) },
+  present: { icon: "play", label: "Present", run: (board) => board.set({ dialog: "present" }) },
   recipes: { icon: "recipe", label: "Recipes", run: (board) => board.set({ panel: "recipes" }) },
 };
 
 const LAST = "duplicate show front back lock inspect";
 /** What a selection has, in the order of the bar, and behind its last button. */
 const TABLE: Record<Kind, [bar: string, more: string]> = {
-  image: ["edit variations format crop add-text favorite download", `look mark again resize turn grade section rename ${LAST} delete`],
-  images: ["use-in-make compare arrange section overlay join", `look favorite mark connect ${LAST} delete`],
-  slot: ["attempt upload choose delete", `rename section ${LAST}`],
-  text: ["make-from smaller larger lines color grow arrange", `write rename section connect ${LAST} delete`],
-  section: ["tidy fit color members", `rename recipes ${LAST} delete`],
-  video: ["look frame favorite download", `mark section rename ${LAST} delete`],
-  mixed: ["arrange section use-in-make", `favorite mark connect members ${LAST} delete`],
+  image: ["edit variations format crop add-text favorite download", `look mark again resize turn grade section export rename ${LAST} delete`],
+  images: ["use-in-make compare arrange section download overlay join", `look favorite mark connect export ${LAST} delete`],
+  slot: ["attempt upload choose delete", `rename section export ${LAST}`],
+  text: ["make-from smaller larger lines color grow arrange", `write rename section connect export ${LAST} delete`],
+  section: ["tidy fit present export color members", `rename recipes ${LAST} delete`],
+  video: ["look frame favorite download", `mark section export rename ${LAST} delete`],
+  mixed: ["arrange section use-in-make download", `favorite mark connect members export ${LAST} delete`],
   link: ["purpose around delete", ""],
 };
 /** With more nodes than this, only these are there: the others have no use then. */
 const MANY = 200;
-const FOR_MANY = new Set(["look", "favorite", "mark", "arrange", "section", "delete", "lock", "duplicate", "show"]);
+const FOR_MANY = new Set(["look", "favorite", "mark", "arrange", "section", "download", "export", "delete", "lock", "duplicate", "show"]);
 
 const split = (ids: string) => ids.split(" ").filter(Boolean);
 
@@ -266,11 +280,11 @@ function itemOf(id: string, selected: Selected, isPrimary: boolean): Item[] {
     const command = COMMANDS.find((one) => one.id === id) as Command;
     return isPossible(command, board) ? [{ id, label: shared.label, icon: shared.icon, keys: command.keys, isPrimary, run: () => shared.run(board) }] : [];
   }
-  const { label, labelOf, icon, keys = [], isReading, isRemote, can, rows, run } = ROWS[id] as Row;
+  const { label, labelOf, icon, keys = [], isReading, isRemote, most, can, rows, run } = ROWS[id] as Row;
   if ((!board.canChange && !isReading) || (can && !can(selected))) return [];
   const items = rows === undefined ? undefined : split(rows).flatMap((one) => itemOf(one, selected, false));
   const isOffline = isRemote && board.engine.getSnapshot().state === "waiting";
-  const refused = isOffline ? "Waits for the connection" : isRemote && nodes.length > MOST_ARRANGED ? `At most ${MOST_ARRANGED} at a time` : undefined;
+  const refused = isOffline ? "Waits for the connection" : most !== undefined && nodes.length > most ? `At most ${most} at a time` : undefined;
   return [{ id, label: labelOf?.(selected) ?? label, icon, keys, isPrimary, ...(items && { items }), ...(refused !== undefined && { refused }), run: () => run?.(selected) }];
 }
 
@@ -290,6 +304,12 @@ export function itemsOf(board: Board): Item[] {
   return ids.filter(([id]) => selected.nodes.length <= MANY || FOR_MANY.has(id)).flatMap(([id, isPrimary]) => itemOf(id, selected, isPrimary));
 }
 
+/** What can be taken out of the service: of the selection, or else of the whole board. */
+export function exportItems(board: Board): Item[] {
+  const selected = selectedOn(board);
+  return itemOf("export", selected && selected.nodes.length > 0 ? selected : { kind: "mixed", board, nodes: [], link: undefined }, false)[0]?.items ?? [];
+}
+
 /** Items with those that they open, and without the openers. */
 export const leavesOf = (items: Item[]): Item[] => items.flatMap((item) => item.items ?? item);
 
@@ -303,7 +323,8 @@ export function keyRows(canChange: boolean): { id: string; what: string; keys: r
   };
   const top = [...ids].filter((id) => !(id in SHARED)).flatMap(rowOf);
   const below = (rows = "") => split(rows).flatMap(rowOf).filter(({ keys }) => keys.length > 0);
-  return top.flatMap((row) => [row].concat(below(row.rows)));
+  const rows = top.flatMap((row) => [row].concat(below(row.rows)));
+  return [...new Map(rows.map((row) => [row.id, row])).values()];
 }
 
 /** What a key press does now: with the selection, or else by itself. */
@@ -332,6 +353,19 @@ export function barName(board: Board): string {
 function middleOfBar(): Point {
   const { left = innerWidth / 2, bottom = innerHeight / 3 } = document.querySelector("[data-bar]")?.getBoundingClientRect() ?? {};
   return { x: left, y: bottom + GAP };
+}
+
+const filesOf = ({ board: { graph }, nodes }: Selected): Node[] => filesIn(graph, nodes);
+
+/** Does what is fetched when it is first used. `part`: what the service draws of the selection. */
+function handOver({ board, nodes }: Selected, run: (by: typeof import("./handover.ts"), part: Part) => Promise<void>): void {
+  import("./handover.ts").then((by) => run(by, partOf(nodes, board.engine.real)), () => board.notify("The service cannot be reached. Try again."));
+}
+
+function saveZip(selected: Selected): void {
+  const { board, nodes } = selected;
+  const files = filesOf(selected);
+  handOver(selected, (by) => by.saveZip(board, files, pathsOf(board.graph, files), titleOf(board.graph, nodes)));
 }
 
 function download({ asset, title, type }: Node): void {

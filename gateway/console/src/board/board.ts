@@ -89,6 +89,8 @@ export type Menu =
   | { kind: "create"; from: string; isReverse: boolean; point: Point; at: Point }
   /** What can be done with the selection: all of it, what the bar has no room for, or what an item of it opens. */
   | { kind: "selection"; at: Point; of?: string }
+  /** What can be taken out of the service: of the selection, or of the board. */
+  | { kind: "export"; at: Point }
   /** The purpose of a connection that exists. */
   | { kind: "purpose"; connection: string; at: Point };
 
@@ -103,7 +105,9 @@ export interface Ui {
   /** Whether Space is held, so that a drag moves the view. */
   isPanning: boolean;
   menu: Menu | undefined;
-  dialog: "palette" | "keys" | undefined;
+  dialog: "palette" | "keys" | "present" | undefined;
+  /** The export that is under way. */
+  handover: { text: string; done: number; of: number; cancel: () => void } | undefined;
   drag: (Drag & { guides?: Guide[]; isCopy?: boolean }) | undefined;
   resize: { id: string; box: Box; guides?: Guide[] } | undefined;
   /** Whether connections are left out. */
@@ -162,6 +166,7 @@ export class Board {
     isPanning: false,
     menu: undefined,
     dialog: undefined,
+    handover: undefined,
     drag: undefined,
     resize: undefined,
     areLinesHidden: globalThis.localStorage?.getItem(HIDDEN_LINES) === "true",

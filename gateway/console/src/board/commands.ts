@@ -3,6 +3,7 @@ import { api } from "../api.ts";
 import type { Board } from "./board.ts";
 import type { Kind } from "./gestures.ts";
 import { openPrompt } from "./prompting.ts";
+import { hasSlides } from "./slides.ts";
 import { toggleSnapping } from "./snap.ts";
 import { variantOf } from "./variants.ts";
 
@@ -69,6 +70,8 @@ export const COMMANDS: readonly Command[] = [
   { id: "assets", label: "Put an image from your assets on the board", group: "Add", keys: ["A"], isChange: true, run: (board) => board.togglePanel("assets") },
   { id: "runs", label: "Runs on this canvas", group: "View", keys: ["R"], isChange: true, run: (board) => board.togglePanel("runs") },
   { id: "outline", label: "Outline", group: "View", keys: ["O"], run: (board) => board.togglePanel("outline") },
+  { id: "export", label: "Export", group: "View", keys: ["Shift+E"], run: openExport },
+  { id: "present", label: "Present", group: "View", keys: ["Shift+P"], run: (board) => board.set({ dialog: "present" }), can: ({ graph }) => hasSlides(graph) },
   { id: "palette", label: "Find a command or a node", group: "View", keys: ["Mod+K"], run: (board) => board.set({ dialog: "palette" }) },
   { id: "keys", label: "Keyboard shortcuts", group: "View", keys: ["?"], run: (board) => board.set({ dialog: "keys" }) },
 ];
@@ -88,6 +91,12 @@ function toggleSnap(board: Board): void {
 function openMenu(board: Board): void {
   const [node] = board.selected;
   if (node) board.set({ menu: { kind: "selection", at: board.surface?.toScreen(node.position) ?? { x: 0, y: 0 } } });
+}
+
+/** The menu of what can be taken out: of the selection, or of the board. */
+export function openExport(board: Board): void {
+  const { left = innerWidth / 2, bottom = innerHeight / 3 } = document.querySelector("[data-export]")?.getBoundingClientRect() ?? {};
+  board.set({ menu: { kind: "export", at: { x: left, y: bottom + 8 } } });
 }
 
 async function showPixels(board: Board): Promise<void> {

@@ -4,7 +4,7 @@ import { flushSync } from "react-dom";
 import { isSection } from "../sync/graph.ts";
 import { keyNames } from "../ui/keys.ts";
 import { type Entry, EntryKind, KeyDialog, type KeyGroup, Keys, PaletteDialog } from "../ui/palette.tsx";
-import { type Item as SelectionItem, itemsOf, keyRows, leavesOf, runItem } from "./bar.ts";
+import { exportItems, type Item as SelectionItem, itemsOf, keyRows, leavesOf, runItem } from "./bar.ts";
 import type { Board, Menu } from "./board.ts";
 import { type Command, COMMANDS, isPossible } from "./commands.ts";
 import styles from "./dialogs.module.css";
@@ -194,11 +194,11 @@ export function BoardMenu({ board, menu }: { board: Board; menu: Menu }) {
 
 const item = ({ label, purpose }: Choice, run: () => void): Item => ({ label, purpose, run });
 
-function itemOfSelection(board: Board, menu: Menu & { kind: "selection" }, item: SelectionItem): Item {
+function itemOfSelection(board: Board, menu: Menu & { kind: "selection" | "export" }, item: SelectionItem): Item {
   const { id, label, keys, items } = item;
   const hint = items ? "▸" : keyNames(keys[0] ?? "").join(" ");
   const run = () => {
-    board.set({ menu: items ? { ...menu, of: id } : undefined });
+    board.set({ menu: items && menu.kind === "selection" ? { ...menu, of: id } : undefined });
     if (!items) runItem(board, item);
   };
   return { label, ...(keys[0] !== undefined || items ? { hint } : {}), run };
@@ -217,6 +217,10 @@ function contentOf(board: Board, menu: Menu): { title: string; items: Item[] } {
       title: opened?.label ?? "Selection",
       items: items.map((item) => itemOfSelection(board, menu, item)),
     };
+  }
+  if (menu.kind === "export") {
+    const title = board.selected.length > 0 ? "Export the selection" : "Export the board";
+    return { title, items: exportItems(board).map((item) => itemOfSelection(board, menu, item)) };
   }
   if (menu.kind === "create") {
     const source = board.graph.nodes.get(menu.from);

@@ -15,7 +15,7 @@ import { Share } from "../screens/share.tsx";
 import { useSession } from "../session.ts";
 import { useBeforeEnd, useDraft, useTitle } from "../ui/hooks.ts";
 import { combinationOf, isDialogOpen, isMenuOpen } from "../ui/keys.ts";
-import { laterDialog } from "../ui/later.tsx";
+import { laterDialog, loads } from "../ui/later.tsx";
 import { Button, Empty, Failure, Icon, Waiting } from "../ui/parts.tsx";
 import { Shell } from "../ui/shell.tsx";
 import { UploadList } from "../ui/upload-list.tsx";
@@ -29,6 +29,9 @@ import { BoardContext } from "./context.ts";
 import { BoardMenu, KeyList, Palette } from "./dialogs.tsx";
 import styles from "./editor.module.css";
 import { canLook, lookAt } from "./album.ts";
+import { openExport } from "./commands.ts";
+import { partOf } from "./export-names.ts";
+import { HandoverCard } from "./handover-card.tsx";
 import { endedNodes, endings } from "./endings.ts";
 import { useEngine } from "./engines.ts";
 import { hasMarks } from "./filter.ts";
@@ -43,6 +46,8 @@ import { Recipes } from "./recipes.tsx";
 import { remediesOf } from "./remedies.ts";
 import { RunList } from "./run-list.tsx";
 import { isOver } from "../work.ts";
+import { SlideView } from "./slide.tsx";
+import { slidesOf } from "./slides.ts";
 import { ActivityLine, Conflicts, Notices, Said, SaveState, Stopped } from "./status.tsx";
 import type { Graph } from "../sync/graph.ts";
 import type { State } from "../sync/types.ts";
@@ -52,6 +57,9 @@ import { History, Toolbar, ZoomControls } from "./toolbar.tsx";
 import { refusalOf } from "../uploads.ts";
 import type { Point } from "../view.ts";
 import { boardUploads } from "./uploads.ts";
+
+const Present = laterDialog("Present", async () => ({ default: (await import("./present.tsx")).Present }));
+loads.add(() => import("./handover.ts"));
 
 interface Props {
   handle: string;
@@ -245,6 +253,11 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
             <Presence live={live} peers={peers} />
             {canChange && <SaveState board={board} snapshot={snapshot} />}
             <Connection live={live} />
+            {graph && graph.nodes.size > 0 && (
+              <Button look="quiet" className={styles.export} data-export aria-label="Export" aria-haspopup="menu" aria-keyshortcuts="Shift+E" title="Export (⇧ E)" onClick={() => openExport(board)}>
+                <Icon name="export" size={16} />
+              </Button>
+            )}
             <Share canvas={{ ...canvasOf(handle), title: title ?? "", accessRole: role }} />
           </>
         }
@@ -299,6 +312,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
               <div className={styles.cards} role="status" aria-atomic="false">
                 <Conflicts board={board} conflicts={snapshot.conflicts} />
                 <UploadList uploads={uploads} list={list} dismissed={() => board.surface?.focus()} />
+                <HandoverCard board={board} handover={ui.handover} />
               </div>
               <Notices board={board} />
               <Said board={board} />
@@ -350,6 +364,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
         {ui.menu && graph && <BoardMenu key={JSON.stringify(ui.menu)} board={board} menu={ui.menu} />}
         {ui.look && graph && <BoardLook board={board} graph={graph} look={ui.look} close={() => board.set({ look: undefined })} />}
         {ui.dialog === "palette" && graph && <Palette board={board} close={() => closeDialog(board)} />}
+        {ui.dialog === "present" && <Present board={board} slidesOf={slidesOf} partOf={partOf} SlideView={SlideView} close={() => closeDialog(board)} />}
         {ui.dialog === "keys" && <KeyList board={board} close={() => closeDialog(board)} />}
       </Shell>
     </BoardContext>

@@ -19,6 +19,7 @@ import { Elements, MOST_RENDERED } from "./elements.ts";
 import { matchingIn } from "./filter.ts";
 import { enclosed } from "./gestures.ts";
 import { Guides } from "./guides.tsx";
+import { Hints } from "./hints.tsx";
 import { Dots, Minimap, Overview } from "./layers.tsx";
 import { type BoardNode, nodeTypes } from "./nodes.tsx";
 import { PromptLayer } from "./prompt.tsx";
@@ -311,6 +312,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
       </ReactFlow>
       <Guides board={board} camera={camera} graph={graph} ui={ui} />
       {isDrawn && <SelectionBar board={board} camera={camera} ui={ui} isHidden={marquee !== undefined || ui.look !== undefined} />}
+      {isDrawn && <Hints board={board} camera={camera} ui={ui} />}
       {isDrawn && <Minimap camera={camera} graph={graph} index={index} />}
       {canChange && <PromptLayer board={board} camera={camera} canvas={canvas} graph={graph} ui={ui} />}
       {marquee && <div className={styles.marquee} style={camera.toBoard(marquee)} />}

@@ -5,6 +5,7 @@ import { api, type CanvasReview, type Drawing } from "../api.ts";
 import { Problem } from "../errors.ts";
 import { ago, count } from "../format.ts";
 import { type Live, useLive } from "../live.ts";
+import { expire } from "../prefetch.ts";
 import { useSession } from "../session.ts";
 import { useClock, useLoaded, useTitle } from "../ui/hooks.ts";
 import { loads } from "../ui/later.tsx";
@@ -114,7 +115,7 @@ function OnBoard(props: Omit<EditorProps, "signedOut">) {
   // What was changed here shows in the list at once.
   useEffect(() => () => void queries.invalidateQueries({ queryKey: ["canvases"] }), [queries]);
   if (!loaded) return <Opening />;
-  return <loaded.Editor key={props.handle} {...props} signedOut={() => queries.setQueryData(["session"], null)} />;
+  return <loaded.Editor key={props.handle} {...props} signedOut={() => (expire(), queries.setQueryData(["session"], null))} />;
 }
 
 function Opening() {

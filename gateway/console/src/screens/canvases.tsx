@@ -1,7 +1,7 @@
 import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { flushSync } from "react-dom";
-import { Link, useLocation } from "wouter";
+import { Link } from "wouter";
 import { canvasPath } from "../address.ts";
 import { api, type CanvasSummary } from "../api.ts";
 import { Problem } from "../errors.ts";
@@ -9,7 +9,7 @@ import { ago, count } from "../format.ts";
 import { useRunEvents } from "../live.ts";
 import { useAddress, useClock, useIsDark, useIsNear, useNextPages, useObjectUrl, useTitle } from "../ui/hooks.ts";
 import { useSession } from "../session.ts";
-import { laterDialog } from "../ui/later.tsx";
+import { later, laterDialog } from "../ui/later.tsx";
 import { Button, Empty, Failure, Icon, Notice } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
 import { Filters, Search } from "../ui/search.tsx";
@@ -19,6 +19,9 @@ import styles from "./canvases.module.css";
 import page from "./list.module.css";
 import { ShareDialog } from "./share.tsx";
 
+const loadGallery = () => import("./gallery.tsx");
+const Gallery = laterDialog("New canvas", async () => ({ default: (await loadGallery()).Gallery }));
+const Beginning = later(async () => ({ default: (await loadGallery()).Beginning }));
 const DeleteCanvas = laterDialog("Delete", async () => ({ default: (await import("./delete-canvas.tsx")).DeleteCanvas }));
 
 /** How long a change of a run waits for others before the work is read again, in milliseconds. */
@@ -110,35 +113,18 @@ export function Canvases() {
   );
 }
 
-/** Makes an empty canvas and opens it. */
+/** Opens what a new canvas can begin with. */
 function NewCanvas() {
-  const { session, account } = useSession();
-  const [, navigate] = useLocation();
-  const [id] = useState(() => crypto.randomUUID());
-  const [error, setError] = useState<unknown>();
-  const [isMaking, setIsMaking] = useState(false);
+  const { session } = useSession();
+  const [isOpen, setIsOpen] = useState(false);
   if (!session.scopes.includes("canvas:write")) return null;
-
-  async function make() {
-    setIsMaking(true);
-    setError(undefined);
-    try {
-      navigate(canvasPath(await api.createCanvas(id, "Untitled")));
-    } catch (error) {
-      // An attempt without an answer had made it.
-      if (error instanceof Problem && error.status === 409) navigate(canvasPath({ ownerUid: account.id, id }));
-      else setError(error);
-      setIsMaking(false);
-    }
-  }
-
   return (
     <>
-      <Button look="primary" isBusy={isMaking} onClick={() => void make()}>
+      <Button look="primary" aria-haspopup="dialog" onClick={() => setIsOpen(true)}>
         <Icon name="plus" size={16} />
         New canvas
       </Button>
-      {error !== undefined && <Notice error={error} />}
+      {isOpen && <Gallery close={() => setIsOpen(false)} />}
     </>
   );
 }
@@ -331,24 +317,14 @@ function Skeleton() {
 
 /** An account without canvases. */
 function First() {
+  const { session } = useSession();
   return (
-    <Empty
-      title="No canvases yet"
-      image={
-        <svg className={styles.first} viewBox="0 0 240 140" aria-hidden="true">
-          <rect x="18" y="22" width="84" height="68" rx="9" />
-          <rect x="138" y="50" width="84" height="68" rx="9" />
-          <path d="M102 56c34 0 4 28 36 28" />
-        </svg>
-      }
-    >
+    <div className={styles.first}>
+      <h2>No canvases yet</h2>
       <p className={parts.text}>
         Make one, or let agents and programs do so through the API. Those that people share with you appear here, too.
       </p>
-      <NewCanvas />
-      <a className={`${parts.button} ${parts.plain}`} href="/docs">
-        API documentation
-      </a>
-    </Empty>
+      {session.scopes.includes("canvas:write") && <Beginning />}
+    </div>
   );
 }

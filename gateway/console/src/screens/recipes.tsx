@@ -7,6 +7,7 @@ import { type Recipe, recipes as calls, type Visibility } from "../recipes/calls
 import { categoriesOf, matches, tagsOf } from "../recipes/filter.ts";
 import { Ports, Terms } from "../recipes/parts.tsx";
 import styles from "../recipes/recipes.module.css";
+import { Picture } from "../samples/pictures.tsx";
 import { useAddress, useNextPages, useSettled, useTitle } from "../ui/hooks.ts";
 import { Button, Empty, Failure, Waiting } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
@@ -119,6 +120,7 @@ function Card({ recipe }: { recipe: Recipe }) {
   const { id, name, summary, description, category, visibility } = recipe;
   return (
     <li className={styles.card}>
+      {visibility !== "private" && <Picture name={`recipe-${id}`} />}
       <p className={styles.category}>
         {category}
         {visibility === "private" && <span className={styles.yours}>Yours</span>}

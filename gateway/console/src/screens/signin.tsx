@@ -4,6 +4,7 @@ import { Redirect } from "wouter";
 import { credentialOf, linkOf, returnPath } from "../address.ts";
 import { api, type Credential } from "../api.ts";
 import { Problem } from "../errors.ts";
+import { hasExpired } from "../prefetch.ts";
 import { useSessionQuery, useSigningIn } from "../session.ts";
 import { useTitle } from "../ui/hooks.ts";
 import { Avatar, Button, Mark, Notice } from "../ui/parts.tsx";
@@ -13,6 +14,7 @@ import styles from "./signin.module.css";
 export function SignIn() {
   useTitle("Sign in");
   const [link, setLink] = useState(() => linkOf(location.hash));
+  const [isAgain] = useState(hasExpired);
   const session = useSessionQuery();
   const { signIn } = useSigningIn();
   const attempt = useMutation({ mutationFn: signIn, meta: { isOfSession: false } });
@@ -51,6 +53,11 @@ export function SignIn() {
           <span>Canvas Service</span>
         </div>
         <div className={styles.card}>
+          {isAgain && (
+            <p className={styles.ended} role="status">
+              Your session has ended. What you changed is kept here and is sent when you are back.
+            </p>
+          )}
           {!isSecureContext ? (
             <Insecure />
           ) : link === undefined ? (

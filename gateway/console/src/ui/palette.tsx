@@ -20,6 +20,10 @@ export interface KeyGroup {
 }
 
 export function KeyDialog({ groups, close }: { groups: KeyGroup[]; close: () => void }) {
+  const [query, setQuery] = useState("");
+  const wanted = query.trim().toLowerCase();
+  const isFound = ({ what, how = "", keys = [] }: KeyGroup["rows"][number]) => `${what} ${how} ${keys.map((key) => keyNames(key).join(" ")).join(" ")}`.toLowerCase().includes(wanted);
+  const found = groups.map(({ title, rows }) => ({ title, rows: rows.filter(isFound) })).filter(({ rows }) => rows.length > 0);
   return (
     <Dialog label="Keyboard shortcuts" className={styles.list} close={close}>
       <header className={styles.head}>
@@ -28,8 +32,13 @@ export function KeyDialog({ groups, close }: { groups: KeyGroup[]; close: () => 
           <Icon name="close" />
         </Button>
       </header>
+      <div className={styles.search}>
+        <Icon name="search" />
+        <input data-first aria-label="Find a key or what it does" placeholder="Find a key or what it does" value={query} onChange={({ target }) => setQuery(target.value)} />
+      </div>
+      {found.length === 0 && <p className={styles.none}>No key does that.</p>}
       <div className={styles.groups}>
-        {groups.map(({ title, rows }) => (
+        {found.map(({ title, rows }) => (
           <section key={title}>
             <h3>{title}</h3>
             <dl>

@@ -6,6 +6,7 @@ import styles from "./parts.module.css";
 
 const ICONS = {
   back: "M15 5l-7 7 7 7",
+  next: "M9 5l7 7-7 7",
   search: "M10.5 17a6.5 6.5 0 1 1 0-13 6.5 6.5 0 0 1 0 13zM15.5 15.5L20 20",
   plus: "M12 5v14M5 12h14",
   minus: "M5 12h14",
@@ -27,6 +28,7 @@ const ICONS = {
   section: "M4 8V5a1 1 0 0 1 1-1h3M16 4h3a1 1 0 0 1 1 1v3M20 16v3a1 1 0 0 1-1 1h-3M8 20H5a1 1 0 0 1-1-1v-3M9 9h6v6H9z",
   upload: "M12 16V5M7.5 9L12 4.5 16.5 9M4 16v3a1 1 0 0 0 1 1h14a1 1 0 0 0 1-1v-3",
   download: "M12 5v11M7.5 12L12 16.5 16.5 12M4 16v3a1 1 0 0 0 1 1h14a1 1 0 0 0 1-1v-3",
+  export: "M12 15V4.5M8 8.5L12 4.5l4 4M8 11H6a1 1 0 0 0-1 1v7a1 1 0 0 0 1 1h12a1 1 0 0 0 1-1v-7a1 1 0 0 0-1-1h-2",
   play: "M8 5.5v13l11-6.5z",
   undo: "M8 5L4 9l4 4M4 9h10a5.5 5.5 0 0 1 0 11H9",
   redo: "M16 5l4 4-4 4M20 9H10a5.5 5.5 0 0 0 0 11h5",
