@@ -16,6 +16,7 @@ import { useSession } from "../session.ts";
 import { useBeforeEnd, useDraft, useTitle } from "../ui/hooks.ts";
 import { combinationOf, isDialogOpen, isMenuOpen } from "../ui/keys.ts";
 import { Button, Empty, Failure, Icon, Waiting } from "../ui/parts.tsx";
+import { later } from "../ui/later.tsx";
 import { Shell } from "../ui/shell.tsx";
 import { UploadList } from "../ui/upload-list.tsx";
 import { ASSET, AssetPanel, draggedAsset } from "./asset-panel.tsx";
@@ -48,6 +49,8 @@ import { History, Toolbar, ZoomControls } from "./toolbar.tsx";
 import { refusalOf } from "../uploads.ts";
 import type { Point } from "../view.ts";
 import { boardUploads } from "./uploads.ts";
+
+const StageLayer = later(() => import("./stage.tsx"));
 
 interface Props {
   handle: string;
@@ -157,8 +160,10 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
     // Arrow keys scroll a panel.
     const isScrolling = event.key.startsWith("Arrow") && target.closest("aside") !== null;
     const isPalette = combinationOf(event) === "Mod+K";
-    if (event.defaultPrevented || isPressing || isScrolling || (isTyping && !isPalette) || !graph) return;
+    if (event.defaultPrevented || isPressing || isScrolling || (isTyping && !isPalette) || !graph || ui.stage) return;
     if (event.key === " " && !isTyping && !event.ctrlKey) board.pan(true);
+    // Held, a key that shows something shows it until it is released.
+    if (event.repeat && event.code === "KeyQ") return;
     const command = commandOf(event, board);
     // A letter that the text field has missed runs nothing.
     if (!command || (board.isWriting && event.key.length === 1 && !event.ctrlKey && !event.metaKey)) return;
@@ -172,7 +177,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
     if (event.type === "drop") addFiles([...event.dataTransfer.files]);
   });
   const paste = useEffectEvent((event: ClipboardEvent) => {
-    if (!canChange || isDialogOpen() || (event.target as HTMLElement).matches("input, textarea")) return;
+    if (!canChange || ui.stage || isDialogOpen() || (event.target as HTMLElement).matches("input, textarea")) return;
     const files = [...(event.clipboardData?.files ?? [])];
     const copied = copiedFrom(event.clipboardData?.getData(NODES) ?? "");
     const text = event.clipboardData?.getData("text/plain") ?? "";
@@ -187,7 +192,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
   const copy = useEffectEvent((event: ClipboardEvent) => {
     const isText = (event.target as HTMLElement).matches("input, textarea") || getSelection()?.isCollapsed === false;
     const isCut = event.type === "cut";
-    if (isText || board.selected.length === 0 || (isCut && (!canChange || isDialogOpen()))) return;
+    if (isText || ui.stage || board.selected.length === 0 || (isCut && (!canChange || isDialogOpen()))) return;
     event.preventDefault();
     event.clipboardData?.setData(NODES, copiedData(board.graph, board.getUi().selection, handle, engine.real));
     event.clipboardData?.setData("text/plain", board.selected.map(({ title, metadata }) => metadata.content ?? title).join("\n\n"));
@@ -198,6 +203,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
     const { signal } = stop;
     addEventListener("keydown", (event) => type(event), { signal });
     addEventListener("keyup", ({ key }) => key === " " && board.pan(false), { signal });
+    addEventListener("keyup", ({ key }) => key.toLowerCase() === "q" && board.getUi().before !== undefined && board.set({ before: undefined }), { signal });
     // Before the window, which refuses what nothing takes.
     for (const type of ["dragover", "drop"] as const) document.addEventListener(type, (event) => drop(event), { signal });
     for (const type of ["copy", "cut"] as const) addEventListener(type, (event) => copy(event), { signal });
@@ -282,6 +288,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
               <Said board={board} />
               <ActivityLine board={board} news={snapshot.news} own={session.label} />
             </div>
+            {graph && ui.stage && <StageLayer board={board} canvas={handle} stage={ui.stage} />}
           </div>
           {ui.panel === "outline" && graph && (
             <Side title="Outline" close={() => board.closePanel()}>

@@ -20,7 +20,7 @@ import { Button, Failure, messageOf, Waiting } from "../ui/parts.tsx";
 import { QueueHint } from "../ui/queues.tsx";
 import { DRAFT } from "../words.ts";
 import { isActive, isOver, nameOf, stateOf, statusOf, videoUrl } from "../work.ts";
-import { attemptAt, sourceOf } from "./attempts.ts";
+import { attemptAt, imageBefore } from "./attempts.ts";
 import type { Board } from "./board.ts";
 import { useFailure } from "./failure.ts";
 import { type NodeVideo, videoOf } from "./videos.ts";
@@ -34,6 +34,8 @@ import type { ActionAttempt } from "./making.ts";
 import { ProvenanceOf } from "./provenance.tsx";
 import { keepVideo, runAction } from "./runs.ts";
 import { allParams, captionOf, pictureOf, resizedPicture, shapeOfAction } from "./shapes.ts";
+import { entered, SLUGS } from "./stage.ts";
+import { applyStage } from "./stage-run.ts";
 import { useAsset, useVideo, VideoPlayer } from "./video.tsx";
 import { NodeStatus } from "./waiting.tsx";
 
@@ -70,11 +72,9 @@ export function Inspector({ board, canvas, nodes, attempt }: InspectorProps) {
   );
 }
 
-/** For an image that an Action made, its source beside it. */
+/** For an image that was made from another one, that one beside it. */
 function BeforeAndAfter({ board, node }: { board: Board; node: Node }) {
-  const { provenance } = node.metadata;
-  const handle = provenance?.kind === "action" ? provenance.references[0]?.handle : undefined;
-  const before = handle === undefined ? undefined : (sourceOf(board, handle)?.asset ?? (handle.startsWith("asset:") ? handle : undefined));
+  const before = imageBefore(board, node);
   if (before === undefined || node.asset === undefined) return null;
   return <Comparison key={node.id} before={before} after={node.asset} />;
 }
@@ -403,7 +403,9 @@ interface ActionsProps {
 }
 
 function Actions({ medium, board, canvas, sources, attempt }: ActionsProps & { medium: "image" | "video" }) {
-  const [slug, setSlug] = useState(attempt?.slug ?? board.getUi().action ?? "");
+  const { stage, action: asked } = board.getUi();
+  const [chosen, choose] = useState(attempt?.slug ?? asked ?? "");
+  const slug = stage ? SLUGS[stage.tool] : chosen;
   const { data, error, refetch } = useQuery({ queryKey: ["actions", medium], queryFn: ({ signal }) => api.actions(medium, signal), staleTime: Infinity });
   if (error && !data) return <Failure title="The Actions cannot be loaded" error={error} retry={refetch} />;
   if (!data) return <Waiting label="Loading the Actions" />;
@@ -421,7 +423,7 @@ function Actions({ medium, board, canvas, sources, attempt }: ActionsProps & { m
       )}
       <label className={styles.field}>
         <span>Make a new image</span>
-        <select value={slug} onChange={({ target }) => setSlug(target.value)}>
+        <select value={slug} disabled={stage !== undefined} onChange={({ target }) => choose(target.value)}>
           <option value="">Choose an Action…</option>
           {data.map(({ slug, title }) => (
             <option key={slug} value={slug}>
@@ -436,7 +438,10 @@ function Actions({ medium, board, canvas, sources, attempt }: ActionsProps & { m
 }
 
 function ActionForm({ board, canvas, action, sources: nodes, attempt }: ActionsProps & { action: Action }) {
-  const [entries, setEntries] = useState<Entries>(attempt?.slug === action.slug ? attempt.entries : {});
+  // What is on the Stage has its entries there.
+  const { stage } = board.getUi();
+  const [own, setEntries] = useState<Entries>(attempt?.slug === action.slug ? attempt.entries : {});
+  const entries = stage?.entries ?? own;
   const [chosen, setChosen] = useState("");
   const [second, setSecond] = useState("");
   const [error, setError] = useState<unknown>();
@@ -452,6 +457,8 @@ function ActionForm({ board, canvas, action, sources: nodes, attempt }: ActionsP
 
   async function start(event: FormEvent) {
     event.preventDefault();
+    const pixelsOnStage = stage && queries.getQueryData<Asset>(["asset", stage.asset]);
+    if (pixelsOnStage) return applyStage(board, canvas, queries.getQueryData<Action[]>(["actions", "image"]) ?? [], pixelsOnStage);
     const sources = [first, ...(needsSecond ? [other] : [])].filter((node) => node !== undefined);
     setIsStarting(true);
     setError(undefined);
@@ -470,7 +477,7 @@ function ActionForm({ board, canvas, action, sources: nodes, attempt }: ActionsP
     <form className={styles.form} onSubmit={(event) => void start(event)}>
       <p className={styles.hint}>{action.summary}</p>
       {areMany && <InputField label={action.inputs[0]?.title ?? "Image"} choices={nodes} hint={`Choose one of the ${nodes.length} selected…`} value={first?.id ?? ""} set={setChosen} />}
-      {first?.asset !== undefined && action.medium === "image" && <ActionPreview action={action} entries={entries} asset={first.asset} />}
+      {!stage && first?.asset !== undefined && action.medium === "image" && <ActionPreview action={action} entries={entries} asset={first.asset} />}
       {needsSecond && <InputField label={action.inputs[1]?.title ?? "Image"} choices={others} hint={areMany ? "Choose one…" : undefined} value={other?.id ?? ""} set={setSecond} />}
       {action.parameters.map((parameter) => (
         <ParameterField
@@ -478,13 +485,13 @@ function ActionForm({ board, canvas, action, sources: nodes, attempt }: ActionsP
           parameter={parameter}
           value={entries[parameter.id] ?? entryOf(parameter)}
           problem={problems[parameter.id]}
-          set={(value) => setEntries((entries) => ({ ...entries, [parameter.id]: value }))}
+          set={(value) => (stage ? board.set({ stage: entered(stage, parameter.id, value) }) : setEntries((entries) => ({ ...entries, [parameter.id]: value })))}
         />
       ))}
       <Unanswered />
       <QueueHint queues={["image"]} />
       <Button look="primary" type="submit" isBusy={isStarting} disabled={needsSecond && others.length === 0}>
-        {isStarting ? "Starting…" : attempt ? "Run again" : "Run into a new node"}
+        {isStarting ? "Starting…" : stage ? "Apply" : attempt ? "Run again" : "Run into a new node"}
       </Button>
       {/* Below the button, which has the keyboard and stays in view. */}
       {error !== undefined && (
@@ -513,7 +520,7 @@ function InputField({ label, choices, hint, value, set }: { label: string; choic
   );
 }
 
-function ParameterField({ parameter, value, problem, set }: { parameter: Parameter; value: string; problem: string | undefined; set: (value: string) => void }) {
+export function ParameterField({ parameter, value, problem, set }: { parameter: Parameter; value: string; problem: string | undefined; set: (value: string) => void }) {
   const { id, title, description, type, required, integer, min, max, step, maxLength, options } = parameter;
   const hint = problem === undefined ? undefined : `problem-${id}`;
   const shared = {
