@@ -324,3 +324,45 @@ scene("a held key and the bar show what a picture was made from in its place", a
   await page.getByRole("menuitem", { name: "After" }).click();
   await becomes(shows, false);
 });
+
+scene("colors are changed on the picture, and are those of the result", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, url, token } = await photo("Colors");
+  expect(`409 POST ${path(canvas, "/operations")}`);
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await openBoard(page, url, token);
+  await node(page, "Photo").click();
+  await page.keyboard.press("Shift+F10");
+  await page.getByRole("menuitem", { name: "Colors" }).click();
+  const slider = (name: string) => stage(page).getByRole("slider", { name });
+  await slider("Exposure").fill("0.5");
+  await slider("Contrast").fill("20");
+  await slider("Saturation").fill("-40");
+  await slider("Temperature").fill("30");
+  await stage(page).getByLabel("Preset").selectOption("faded");
+  /** The color at a pixel of the picture, as it is shown on the Stage. */
+  const shown = () => stage(page).locator("canvas").evaluate((canvas: HTMLCanvasElement) => [...(canvas.getContext("2d")?.getImageData(50, 20, 1, 1).data ?? [])].slice(0, 3));
+  const still = async () => {
+    const before = String(await shown());
+    await page.waitForTimeout(200);
+    return before === String(await shown());
+  };
+  await becomes(still, true);
+  const colors = await shown();
+  assert.notDeepEqual(colors, [200, 80, 128]);
+  await shot(page, "colors");
+  await isAccessible();
+  await applyButton(page).click();
+  const first = await made(canvas, 2, token);
+  assert.equal(first.made.actionId, "action:color-grade");
+  assert.deepEqual([first.made.params["exposure"], first.made.params["preset"]], [0.5, "faded"]);
+  const file = await page.evaluate(async (asset) => {
+    const response = await fetch(`/console/api/canvas-agent/v1/assets/${asset}/content`);
+    const image = await createImageBitmap(await response.blob());
+    const canvas = new OffscreenCanvas(image.width, image.height);
+    const context = canvas.getContext("2d") as OffscreenCanvasRenderingContext2D;
+    context.drawImage(image, 0, 0);
+    return [...context.getImageData(50, 20, 1, 1).data].slice(0, 3);
+  }, encodeURIComponent(first.node.asset ?? ""));
+  assert(file.every((sample, at) => Math.abs(sample - (colors[at] ?? 0)) <= 2), `${file} is not ${colors}`);
+});

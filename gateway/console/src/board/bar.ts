@@ -154,7 +154,7 @@ const ROWS: Record<string, Row> = {
   crop: onStage("crop", action("crop", "Crop", "crop"), ["K"]),
   format: action("change-aspect-ratio", "Format", "ratio"),
   "add-text": onStage("text", action("add-text-to-image", "Text", "text"), ["Shift+T"]),
-  rework: { label: "Edit the crop or the text", labelOf: (selected) => (madeOnStage(one(selected))?.tool === "text" ? "Edit the text" : "Edit the crop"), icon: "edit", can: (selected) => madeOnStage(one(selected)) !== undefined, run: (selected) => reopenStage(selected.board, one(selected)) },
+  rework: { label: "Edit the crop, text or colors", labelOf: (selected) => `Edit the ${madeOnStage(one(selected))?.tool}`, icon: "edit", can: (selected) => madeOnStage(one(selected)) !== undefined, run: (selected) => reopenStage(selected.board, one(selected)) },
   before: {
     label: "Before",
     labelOf: ({ board }) => (board.getUi().before === undefined ? "Before" : "After"),
@@ -166,7 +166,7 @@ const ROWS: Record<string, Row> = {
   },
   resize: action("resize", "Resize…", "resize"),
   turn: onStage("crop", action("rotate", "Turn", "turn")),
-  grade: action("color-grade", "Colors…", "color"),
+  grade: onStage("colors", action("color-grade", "Colors", "color")),
   overlay: action("overlay-image", "Overlay…", "layers", 2),
   join: action("side-by-side-composite", "Join side by side…", "row", 2),
   frame: action("video-frame", "Image of a moment…", "image"),

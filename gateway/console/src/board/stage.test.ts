@@ -194,6 +194,14 @@ test("what is started is exact: nothing, a turn alone, a crop alone, or a turn a
 
 const made = (provenance: object): Node => ({ id: "r", handle: "node:r", type: "image", title: "", position: { x: 0, y: 0 }, width: 1, height: 1, asset: "asset:u:2", metadata: { provenance: { kind: "action", createdAt: "", elements: [], references: [{ handle: "asset:u:1" }], ...provenance } } }) as unknown as Node;
 
+test("colors that change nothing start nothing", () => {
+  const colors = (entries: Record<string, string>) => stepsOf(stageOf({ tool: "colors", entries }), { width: 4, height: 4 });
+  assert.deepEqual(colors({}), []);
+  assert.deepEqual(colors({ exposure: "0", gamma: "1", preset: "none", intensity: "100" }), []);
+  assert.equal(colors({ exposure: "0.5" })[0]?.slug, "color-grade");
+  assert.equal(madeOnStage(made({ actionId: "action:color-grade", params: { tint: 10 } }))?.tool, "colors");
+});
+
 test("what a picture was made with is on the Stage again", () => {
   assert.deepEqual(madeOnStage(made({ actionId: "action:add-text-to-image", params: { text: "A", size: 6 } })), { tool: "text", handle: "asset:u:1", entries: { text: "A", size: "6" }, turn: { quarters: 0, isMirrored: false }, ratio: "" });
   assert.equal(madeOnStage(made({ actionId: "action:crop", params: { width: 10, height: 10, x: 0, y: 0 } }))?.entries["width"], "10");

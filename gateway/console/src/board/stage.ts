@@ -15,7 +15,7 @@ import type { Entries } from "./forms.ts";
 import { shares } from "./preview.ts";
 import { middleOf } from "./spatial.ts";
 
-export type Tool = "crop" | "text";
+export type Tool = "crop" | "text" | "colors";
 
 /** Mirrored from left to right first, then turned clockwise by quarters. */
 export interface Turn {
@@ -47,7 +47,7 @@ export interface Stage extends Snapshot {
 }
 
 const MOST_STEPS = 100;
-export const SLUGS: Record<Tool, string> = { crop: "crop", text: "add-text-to-image" };
+export const SLUGS: Record<Tool, string> = { crop: "crop", text: "add-text-to-image", colors: "color-grade" };
 export const MOST_DEGREES = 45;
 /** How far a corner may be outside of the picture, in pixels: the service permits half a pixel. */
 const TOLERANCE = 0.45;
@@ -75,7 +75,8 @@ export function madeOnStage({ asset, metadata: { provenance } }: Node): (Pick<St
   const [first, last] = [steps[0], steps.at(-1)];
   if (!first || !last) return undefined;
   const turn = first.slug === "rotate" ? turnOf(first.params) : LEVEL;
-  if (steps.length === 1 && last.slug === SLUGS.text) return { tool: "text", handle, entries: entriesOf(last.params), turn: LEVEL, ratio: "" };
+  const tool = (["text", "colors"] as const).find((one) => steps.length === 1 && last.slug === SLUGS[one]);
+  if (tool) return { tool, handle, entries: entriesOf(last.params), turn: LEVEL, ratio: "" };
   if (!turn) return undefined;
   if (steps.length === 1 && last.slug === "rotate") return { tool: "crop", handle, entries: {}, turn, ratio: "" };
   if (last.slug !== SLUGS.crop || steps.length > 2 || (steps.length === 2 && first.slug !== "rotate")) return undefined;
@@ -421,6 +422,9 @@ function turnOf({ degrees = 0, flip = "none" }: Params): Turn | undefined {
   return { quarters: (((quarters % 4) + 4) % 4) as Turn["quarters"], isMirrored: flip === "horizontal" };
 }
 
+/** Entries of colors that change nothing, as others are 0. */
+const NEUTRAL: Record<string, string> = { gamma: "1", preset: "none", intensity: "100", format: "auto", quality: "85" };
+
 /** One Action that is run, with its entries. */
 export interface Step {
   slug: string;
@@ -430,6 +434,7 @@ export interface Step {
 /** What a Stage runs, in order; nothing if it changes nothing. */
 export function stepsOf({ tool, entries, turn, ...rest }: Pick<Stage, "tool" | "entries" | "turn">, size: Size): Step[] {
   if (tool === "text") return (entries["text"] ?? "").trim() === "" ? [] : [{ slug: SLUGS.text, entries }];
+  if (tool === "colors") return Object.entries(entries).some(([name, value]) => value !== "" && value !== (NEUTRAL[name] ?? "0")) ? [{ slug: SLUGS.colors, entries }] : [];
   const isTurned = turn.quarters !== 0 || turn.isMirrored;
   const upright = uprightSize(size, turn);
   const { box, degrees } = cropOf(entries, upright);
@@ -453,7 +458,7 @@ export function refusalOf(stage: Stage, size: Size, canChange: boolean): string 
 
 /** The size in pixels of what a Stage makes. */
 export function sizeMade({ tool, entries, turn }: Stage, size: Size): Size {
-  if (tool === "text") return size;
+  if (tool !== "crop") return size;
   const { width, height } = cropOf(entries, uprightSize(size, turn)).box;
   return { width: Math.round(width), height: Math.round(height) };
 }

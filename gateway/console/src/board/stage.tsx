@@ -9,6 +9,7 @@ import { Button, Icon } from "../ui/parts.tsx";
 import type { Point, Size } from "../view.ts";
 import type { Board } from "./board.ts";
 import { arrowed, CropPicture, CropTools, type Grab, nameOf } from "./crop.tsx";
+import { ColorsPicture, ColorsTools } from "./colors-tool.tsx";
 import { useImage } from "./images.ts";
 import { pictureOf, ratioOf } from "./shapes.ts";
 import { closeStage, redone, refusalOf, sizeMade, SLUGS, type Stage, undone, uprightSize, withdrawn, withSidesSwapped } from "./stage.ts";
@@ -23,7 +24,7 @@ const INSET = 28;
 const REST = 500;
 const GLIDE = { duration: 220, easing: "cubic-bezier(0.2, 0, 0, 1)" };
 const ARROWS: Record<string, Point> = { ArrowLeft: { x: -1, y: 0 }, ArrowRight: { x: 1, y: 0 }, ArrowUp: { x: 0, y: -1 }, ArrowDown: { x: 0, y: 1 } };
-const NAMES = { crop: "Crop and turn", text: "Text on the image" } as const;
+const NAMES = { crop: "Crop and turn", text: "Text on the image", colors: "Colors" } as const;
 
 interface Props {
   board: Board;
@@ -121,15 +122,17 @@ export default function StageLayer({ board, canvas, stage }: Props) {
       <div ref={setArea} className={styles.area}>
         {isReady && stage.tool === "crop" && <CropPicture board={board} stage={stage} size={asset} scale={scale} url={url} grab={grab} />}
         {isReady && stage.tool === "text" && <TextPicture board={board} stage={stage} action={action} size={asset} scale={scale} url={url} grab={grab} />}
+        {isReady && stage.tool === "colors" && <ColorsPicture stage={stage} action={action} size={asset} scale={scale} url={url} />}
         {isError && (
           <p className={styles.gone} role="alert">
-            {stage.replaces === undefined ? "This image cannot be read now." : `The image without the ${stage.tool} is gone.`}
+            {stage.replaces === undefined ? "This image cannot be read now." : "The image that this one was made from is gone."}
           </p>
         )}
       </div>
       <div className={styles.tools}>
         {isReady && stage.tool === "crop" && <CropTools board={board} stage={stage} size={asset} />}
         {isReady && stage.tool === "text" && <TextTools board={board} stage={stage} action={action} />}
+        {isReady && stage.tool === "colors" && <ColorsTools board={board} stage={stage} action={action} />}
         <div className={styles.end}>
           <p className={styles.facts}>
             {facts}
