@@ -6,6 +6,7 @@ import type { Board } from "./board.ts";
 import { entryOf } from "./forms.ts";
 import { grade } from "./grade.ts";
 import { ParameterField } from "./inspector.tsx";
+import { usePixels } from "./pixels.ts";
 import { allParams } from "./shapes.ts";
 import { entered, type Stage } from "./stage.ts";
 import styles from "./stage.module.css";
@@ -24,34 +25,9 @@ interface Props {
   url: string | undefined;
 }
 
-/** The pixels of an image, made smaller; undefined until they are there. */
-function usePixels(url: string | undefined, { width, height }: Size): ImageData | undefined {
-  const [pixels, setPixels] = useState<ImageData>();
-  useEffect(() => {
-    if (url === undefined) return;
-    let isOld = false;
-    const image = new Image();
-    image.src = url;
-    void image.decode().then(
-      () => {
-        const scale = Math.min(MOST_SIDE / Math.max(width, height), 1);
-        const canvas = document.createElement("canvas");
-        [canvas.width, canvas.height] = [Math.max(Math.round(width * scale), 1), Math.max(Math.round(height * scale), 1)];
-        const context = canvas.getContext("2d");
-        context?.drawImage(image, 0, 0, canvas.width, canvas.height);
-        if (!isOld) setPixels(context?.getImageData(0, 0, canvas.width, canvas.height));
-      },
-      // The image itself says that it cannot be shown.
-      () => {},
-    );
-    return () => void (isOld = true);
-  }, [url, width, height]);
-  return pixels;
-}
-
 export function ColorsPicture({ stage, action, size, scale, url }: Omit<Props, "board">) {
   const canvas = useRef<HTMLCanvasElement>(null);
-  const pixels = usePixels(url, size);
+  const pixels = usePixels(url, size, MOST_SIDE);
   const [isPressed, setIsPressed] = useState(false);
   const params = JSON.stringify(allParams(action, stage.entries));
   useEffect(() => {

@@ -2,6 +2,7 @@
 import { type KeyboardEvent, type PointerEvent, type RefObject, useState } from "react";
 import { Icon, Button } from "../ui/parts.tsx";
 import type { Box, Point, Size } from "../view.ts";
+import { useIsTouch } from "./bar.tsx";
 import type { Board } from "./board.ts";
 import { middleOf } from "./spatial.ts";
 import { type Crop, cropOf, cropped, drawnCrop, entered, type Handle, MOST_DEGREES, movedCrop, ratioIn, resetCrop, resizedCrop, snappedBy, snappedMove, type Stage, uprightSize, withDegrees, withMirror, withQuarter, withRatio, withSidesSwapped } from "./stage.ts";
@@ -165,6 +166,8 @@ export function CropTools({ board, stage, size }: Pick<Props, "board" | "stage" 
   const pixels = pixelsOf(stage.entries, upright);
   const degrees = Number(stage.entries["degrees"] || 0);
   const original = `${upright.width}:${upright.height}`;
+  const isTouch = useIsTouch();
+  const ratios = [["", "Free"], [original, "Original"], ...RATIOS.map((ratio) => [ratio, ratio])];
   const set = (next: Stage) => board.set({ stage: next });
   const isOther = stage.ratio !== "" && stage.ratio !== original && !RATIOS.includes(stage.ratio);
   // The rectangle as a whole, so that a field that is changed leaves the others as they are.
@@ -180,13 +183,25 @@ export function CropTools({ board, stage, size }: Pick<Props, "board" | "stage" 
   }
   return (
     <>
-      <div role="radiogroup" aria-label="Ratio" className={styles.chips}>
-        {[["", "Free"], [original, "Original"], ...RATIOS.map((ratio) => [ratio, ratio])].map(([ratio = "", label]) => (
-          <label key={label} className={styles.chip}>
-            <input type="radio" name="stage-ratio" checked={stage.ratio === ratio} onChange={() => set(withRatio(stage, ratio, upright))} />
-            <span>{label}</span>
-          </label>
-        ))}
+      <div className={styles.ratios}>
+        {isTouch ? (
+          <select aria-label="Ratio" value={stage.ratio} onChange={({ target }) => set(withRatio(stage, target.value, upright))}>
+            {[...ratios, ...(isOther ? [[stage.ratio, stage.ratio]] : [])].map(([ratio, label]) => (
+              <option key={label} value={ratio}>
+                {label}
+              </option>
+            ))}
+          </select>
+        ) : (
+          <div role="radiogroup" aria-label="Ratio" className={styles.ratios}>
+            {ratios.map(([ratio = "", label]) => (
+              <label key={label} className={styles.chip}>
+                <input type="radio" name="stage-ratio" checked={stage.ratio === ratio} onChange={() => set(withRatio(stage, ratio, upright))} />
+                <span>{label}</span>
+              </label>
+            ))}
+          </div>
+        )}
         <input className={styles.other} aria-label="Another ratio" placeholder="W:H" defaultValue={isOther ? stage.ratio : ""} onChange={({ target }) => ratioIn(target.value) !== undefined && set(withRatio(stage, target.value.trim(), upright))} />
         <button type="button" className={styles.tool} aria-label="Exchange width and height" title="Exchange width and height (X)" onClick={() => set(withSidesSwapped(stage, upright))}>
           <Icon name="turn-around" />

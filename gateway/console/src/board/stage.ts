@@ -97,10 +97,15 @@ export function reopenStage(board: Board, node: Node): void {
 export function closeStage(board: Board): void {
   const { stage } = board.getUi();
   if (!stage) return;
-  const { entries, turn, ratio } = stage;
-  kept.set(keyOf(stage), { entries, turn, ratio });
+  keepStage(stage);
   board.set({ stage: undefined });
   board.surface?.focus(stage.id);
+}
+
+/** What is entered is there the next time. */
+export function keepStage(stage: Stage): void {
+  const { entries, turn, ratio } = stage;
+  kept.set(keyOf(stage), { entries, turn, ratio });
 }
 
 /** What was entered has been started with, and is not there the next time. */

@@ -12,7 +12,7 @@ import { arrowed, CropPicture, CropTools, type Grab, nameOf } from "./crop.tsx";
 import { ColorsPicture, ColorsTools } from "./colors-tool.tsx";
 import { useImage } from "./images.ts";
 import { pictureOf, ratioOf } from "./shapes.ts";
-import { closeStage, redone, refusalOf, sizeMade, SLUGS, type Stage, undone, uprightSize, withdrawn, withSidesSwapped } from "./stage.ts";
+import { closeStage, keepStage, redone, refusalOf, sizeMade, SLUGS, type Stage, undone, uprightSize, withdrawn, withSidesSwapped } from "./stage.ts";
 import { applyStage } from "./stage-run.ts";
 import styles from "./stage.module.css";
 import { useAsset } from "./video.tsx";
@@ -69,6 +69,9 @@ export default function StageLayer({ board, canvas, stage }: Props) {
   useLayoutEffect(() => {
     if (isReady) root?.querySelector<HTMLElement>("[data-first]")?.focus({ preventScroll: true });
   }, [isReady, root]);
+
+  // The board can go before it is closed: the role is withdrawn, or the page is left for another one.
+  useEffect(() => keepStage(stage), [stage]);
 
   // The picture comes from where it is on the board.
   const glide = useEffectEvent(() => {
@@ -131,7 +134,7 @@ export default function StageLayer({ board, canvas, stage }: Props) {
       </div>
       <div className={styles.tools}>
         {isReady && stage.tool === "crop" && <CropTools board={board} stage={stage} size={asset} />}
-        {isReady && stage.tool === "text" && <TextTools board={board} stage={stage} action={action} />}
+        {isReady && stage.tool === "text" && <TextTools board={board} stage={stage} action={action} size={asset} />}
         {isReady && stage.tool === "colors" && <ColorsTools board={board} stage={stage} action={action} />}
         <div className={styles.end}>
           <p className={styles.facts}>

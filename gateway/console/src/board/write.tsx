@@ -1,14 +1,17 @@
 /** Text on the Stage: it is where it will be, in the fonts of the service. A drag moves it, a corner makes it larger, a side makes it narrower. */
-import { type PointerEvent, type RefObject, useLayoutEffect, useRef } from "react";
+import { type PointerEvent, type RefObject, useLayoutEffect, useMemo, useRef } from "react";
 import type { Action } from "../api.ts";
 import type { Point, Size } from "../view.ts";
 import type { Board } from "./board.ts";
 import { TextBox } from "./comparison.tsx";
 import type { Grab } from "./crop.tsx";
 import { entryOf } from "./forms.ts";
+import { useImage } from "./images.ts";
 import { ParameterField } from "./inspector.tsx";
+import { usePixels } from "./pixels.ts";
 import { allParams } from "./shapes.ts";
 import { entered, type Stage, stepped, withTextAt } from "./stage.ts";
+import { mainColors } from "./swatches.ts";
 import styles from "./stage.module.css";
 
 const SNAP = 6;
@@ -100,10 +103,14 @@ export function nudgedText(stage: Stage, by: Point, size: Size, scale: number): 
   return start ? withTextAt(stage, { x: Math.round(start.at.x) + by.x, y: Math.round(start.at.y) + by.y }, start.box, size, 0, "arrows") : stage;
 }
 
+/** How many colors of the image are offered, and the side of an image that is enough to find them. */
+const SWATCHES = 6;
+const FEW = 64;
+
 /** What is beside the text; all the others are in the panel. */
 const SHOWN = ["size", "maxWidth", "font", "weight", "align"];
 
-export function TextTools({ board, stage, action }: Pick<Props, "board" | "stage" | "action">) {
+export function TextTools({ board, stage, action, size }: Pick<Props, "board" | "stage" | "action" | "size">) {
   const field = useRef<HTMLTextAreaElement>(null);
   const value = (id: string) => {
     const parameter = action.parameters.find((one) => one.id === id);
@@ -113,6 +120,9 @@ export function TextTools({ board, stage, action }: Pick<Props, "board" | "stage
   const parameters = SHOWN.flatMap((id) => action.parameters.find((one) => one.id === id) ?? []);
   // A color with an alpha has no field of the browser.
   const color = /^#[0-9a-f]{6}$/i.test(value("color")) ? value("color") : "#ffffff";
+  const { url } = useImage(stage.asset, FEW);
+  const pixels = usePixels(url, size, FEW);
+  const swatches = useMemo(() => [...new Set(["#ffffff", "#000000", ...(pixels ? mainColors(pixels.data, SWATCHES) : [])])], [pixels]);
   useLayoutEffect(() => field.current?.select(), []);
   return (
     <>
@@ -125,6 +135,11 @@ export function TextTools({ board, stage, action }: Pick<Props, "board" | "stage
           <span>Color</span>
           <input type="color" value={color} onChange={({ target }) => set("color")(target.value)} />
         </label>
+        <div className={styles.swatches} role="group" aria-label="Colors of the image">
+          {swatches.map((one) => (
+            <button key={one} type="button" aria-label={`Color ${one}`} title={one} aria-pressed={value("color") === one} style={{ background: one }} onClick={() => set("color")(one)} />
+          ))}
+        </div>
       </div>
     </>
   );
