@@ -27,7 +27,7 @@ interface Props {
   size: Size;
   scale: number;
   url: string | undefined;
-  grab: RefObject<Grab | undefined>;
+  grabRef: RefObject<Grab | undefined>;
 }
 
 type Kind = { move: true } | { turn: true } | { draw: true } | { handle: Handle };
@@ -36,12 +36,12 @@ type Kind = { move: true } | { turn: true } | { draw: true } | { handle: Handle 
 function Turned({ url, size, stage, degrees, scale }: { url: string | undefined; size: Size; stage: Stage; degrees: number; scale: number }) {
   const { quarters, isMirrored } = stage.turn;
   const transform = `translate(-50%, -50%) rotate(${degrees}deg) rotate(${quarters * 90}deg) scaleX(${isMirrored ? -1 : 1})`;
-  return <img className={styles.image} src={url} alt="" draggable={false} style={{ width: size.width * scale, height: size.height * scale, transform }} />;
+  return <img className={styles.image} src={url} alt="" aria-hidden="true" draggable={false} style={{ width: size.width * scale, height: size.height * scale, transform }} />;
 }
 
 const grid = (parts: number) => Array.from({ length: parts - 1 }, (_, at) => `M${at + 1} 0v${parts}M0 ${at + 1}h${parts}`).join("");
 
-export function CropPicture({ board, stage, size, scale, url, grab }: Props) {
+export function CropPicture({ board, stage, size, scale, url, grabRef }: Props) {
   const upright = uprightSize(size, stage.turn);
   const { box, degrees } = cropOf(stage.entries, upright);
   /** How many parts a side of the grid has: none at rest. */
@@ -60,20 +60,20 @@ export function CropPicture({ board, stage, size, scale, url, grab }: Props) {
     plane.setPointerCapture(event.pointerId);
     const start: Crop = { box, degrees };
     const own: Grab = { gesture: crypto.randomUUID() };
-    grab.current = own;
+    grabRef.current = own;
     setParts("turn" in kind ? 9 : 3);
     const stop = new AbortController();
     const move = (next: globalThis.PointerEvent) => {
       if (next.pointerId !== event.pointerId) return;
       const now = board.getUi().stage;
-      if (grab.current !== own || !now) return end();
+      if (grabRef.current !== own || !now) return end();
       const changed = after(now, kind, start, from, at(next), upright, next, scale, own.gesture);
       if (changed) board.set({ stage: changed });
     };
     function end() {
       stop.abort();
       setParts(0);
-      if (grab.current === own) grab.current = undefined;
+      if (grabRef.current === own) grabRef.current = undefined;
     }
     addEventListener("pointermove", move, { signal: stop.signal });
     for (const type of ["pointerup", "pointercancel"]) addEventListener(type, end, { signal: stop.signal });
@@ -218,10 +218,10 @@ export function CropTools({ board, stage, size }: Pick<Props, "board" | "stage" 
       </fieldset>
       <div className={styles.turns} role="group" aria-label="Turn">
         <button type="button" className={styles.tool} aria-label="Turn left" title="Turn left by 90°" onClick={() => set(withQuarter(stage, -1, upright))}>
-          <Icon name="undo" />
+          <Icon name="turn" />
         </button>
-        <button type="button" className={styles.tool} aria-label="Turn right" title="Turn right by 90°" onClick={() => set(withQuarter(stage, 1, upright))}>
-          <Icon name="redo" />
+        <button type="button" className={`${styles.tool} ${styles.right}`} aria-label="Turn right" title="Turn right by 90°" onClick={() => set(withQuarter(stage, 1, upright))}>
+          <Icon name="turn" />
         </button>
         <button type="button" className={styles.tool} aria-label="Mirror" title="Mirror from left to right" aria-pressed={stage.turn.isMirrored} onClick={() => set(withMirror(stage, upright))}>
           <Icon name="mirror" />

@@ -39,7 +39,7 @@ function matrixOf({ preset, intensity = 100 }: Params): number[][] | undefined {
   const share = Number(intensity) / 100;
   if (!found || share === 0) return undefined;
   const [colors, slope, offset] = found;
-  return colors.map((row, at) => [...row.map((factor, column) => (column === at ? 1 : 0) + (factor * slope - (column === at ? 1 : 0)) * share), offset * share]);
+  return colors.map((row, at) => row.map((factor, column) => (column === at ? 1 : 0) + (factor * slope - (column === at ? 1 : 0)) * share).concat(offset * share));
 }
 
 /** Changes the colors of pixels of red, green, blue and alpha, in place. */

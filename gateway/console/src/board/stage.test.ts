@@ -194,8 +194,9 @@ test("what is started is exact: nothing, a turn alone, a crop alone, or a turn a
 
 const made = (provenance: object): Node => ({ id: "r", handle: "node:r", type: "image", title: "", position: { x: 0, y: 0 }, width: 1, height: 1, asset: "asset:u:2", metadata: { provenance: { kind: "action", createdAt: "", elements: [], references: [{ handle: "asset:u:1" }], ...provenance } } }) as unknown as Node;
 
+const colors = (entries: Record<string, string>) => stepsOf(stageOf({ tool: "colors", entries }), { width: 4, height: 4 });
+
 test("colors that change nothing start nothing", () => {
-  const colors = (entries: Record<string, string>) => stepsOf(stageOf({ tool: "colors", entries }), { width: 4, height: 4 });
   assert.deepEqual(colors({}), []);
   assert.deepEqual(colors({ exposure: "0", gamma: "1", preset: "none", intensity: "100" }), []);
   assert.equal(colors({ exposure: "0.5" })[0]?.slug, "color-grade");

@@ -35,7 +35,7 @@ export interface Stage extends Snapshot {
   tool: Tool;
   /** The node that is worked on. */
   id: string;
-  /** The picture, and the node that shows it, if there is one. */
+  /** The picture, and the node that shows it, if there is one. The picture is empty if it is gone. */
   asset: string;
   source: string | undefined;
   past: Snapshot[];
@@ -89,7 +89,7 @@ export function reopenStage(board: Board, node: Node): void {
   if (!made) return;
   const { handle, ...rest } = made;
   const source = sourceOf(board, handle);
-  const asset = source?.asset ?? handle;
+  const asset = source?.asset ?? (handle.startsWith("asset:") ? handle : "");
   const before = kept.get(keyOf({ tool: made.tool, asset, replaces: true }));
   board.set({ stage: { ...rest, ...before, id: node.id, asset, source: source?.id, past: [], future: [], gesture: undefined, replaces: true }, menu: undefined, prompt: undefined, attempt: undefined });
 }
@@ -397,11 +397,12 @@ export function textPlace({ anchor, offsetX, offsetY }: Entries, box: Size, size
   return { x: (size.width - box.width) * x + (numberOf(offsetX) ?? 0), y: (size.height - box.height) * y + (numberOf(offsetY) ?? 0) };
 }
 
+const thirdOf = (value: number, whole: number): number => (value < whole / 3 ? 0 : value > (2 * whole) / 3 ? 2 : 1);
+
 /** The anchor and offsets of a text whose box is at a point: of the nine anchors the nearest, so that it stays where it is if the text grows. */
 export function anchorAt(at: Point, box: Size, size: Size): Entries {
   const middle = { x: at.x + box.width / 2, y: at.y + box.height / 2 };
-  const part = (value: number, whole: number) => (value < whole / 3 ? 0 : value > (2 * whole) / 3 ? 2 : 1);
-  const anchor = ANCHORS[part(middle.y, size.height) * 3 + part(middle.x, size.width)] as string;
+  const anchor = ANCHORS[thirdOf(middle.y, size.height) * 3 + thirdOf(middle.x, size.width)] as string;
   const home = textPlace({ anchor }, box, size);
   return { anchor, offsetX: String(Math.round(at.x - home.x)), offsetY: String(Math.round(at.y - home.y)) };
 }
@@ -437,7 +438,7 @@ export interface Step {
 }
 
 /** What a Stage runs, in order; nothing if it changes nothing. */
-export function stepsOf({ tool, entries, turn, ...rest }: Pick<Stage, "tool" | "entries" | "turn">, size: Size): Step[] {
+export function stepsOf({ tool, entries, turn }: Pick<Stage, "tool" | "entries" | "turn">, size: Size): Step[] {
   if (tool === "text") return (entries["text"] ?? "").trim() === "" ? [] : [{ slug: SLUGS.text, entries }];
   if (tool === "colors") return Object.entries(entries).some(([name, value]) => value !== "" && value !== (NEUTRAL[name] ?? "0")) ? [{ slug: SLUGS.colors, entries }] : [];
   const isTurned = turn.quarters !== 0 || turn.isMirrored;

@@ -15,7 +15,6 @@ import { pictureOf, ratioOf } from "./shapes.ts";
 import { closeStage, keepStage, redone, refusalOf, sizeMade, SLUGS, type Stage, undone, uprightSize, withdrawn, withSidesSwapped } from "./stage.ts";
 import { applyStage } from "./stage-run.ts";
 import styles from "./stage.module.css";
-import { useAsset } from "./video.tsx";
 import { nudgedText, TextPicture, TextTools } from "./write.tsx";
 
 /** What stays empty around the picture, in pixels. */
@@ -45,13 +44,14 @@ function useRoom(element: HTMLElement | null): Size | undefined {
 }
 
 export default function StageLayer({ board, canvas, stage }: Props) {
-  const { data: asset, isError } = useAsset(stage.asset);
+  const isThere = stage.asset !== "";
+  const { data: asset, isError } = useQuery({ queryKey: ["asset", stage.asset], queryFn: ({ signal }) => api.asset(stage.asset, signal), staleTime: Infinity, enabled: isThere });
   const { data: actions } = useQuery({ queryKey: ["actions", "image"], queryFn: ({ signal }) => api.actions("image", signal), staleTime: Infinity });
-  const { url } = useImage(stage.asset, 2048);
+  const { url } = useImage(isThere ? stage.asset : undefined, 2048);
   const [root, setRoot] = useState<HTMLElement | null>(null);
   const [area, setArea] = useState<HTMLElement | null>(null);
   const room = useRoom(area);
-  const grab = useRef<Grab>(undefined);
+  const grabRef = useRef<Grab>(undefined);
   const action = actions?.find(({ slug }) => slug === SLUGS[stage.tool]);
   const upright = asset && uprightSize(asset, stage.turn);
   const scale = upright && room ? Math.max(Math.min((room.width - 2 * INSET) / upright.width, (room.height - 2 * INSET) / upright.height), 0.001) : undefined;
@@ -97,9 +97,9 @@ export default function StageLayer({ board, canvas, stage }: Props) {
     const by = ARROWS[event.key];
     const set = (next: Stage) => board.set({ stage: next });
     if (combination === "Escape") {
-      if (grab.current) set(withdrawn(stage, grab.current.gesture));
+      if (grabRef.current) set(withdrawn(stage, grabRef.current.gesture));
       else closeStage(board);
-      grab.current = undefined;
+      grabRef.current = undefined;
     } else if (combination === "Enter" && !event.isComposing && !target.matches("button, summary, select")) apply();
     else if (combination === "Mod+Z") set(undone(stage));
     else if (combination === "Mod+Shift+Z" || combination === "Mod+Y") set(redone(stage));
@@ -123,10 +123,10 @@ export default function StageLayer({ board, canvas, stage }: Props) {
   return (
     <section ref={setRoot} className={styles.stage} aria-label={`${NAMES[stage.tool]}: ${node?.title || "Image"}`} tabIndex={-1} data-on-stage={stage.tool}>
       <div ref={setArea} className={styles.area}>
-        {isReady && stage.tool === "crop" && <CropPicture board={board} stage={stage} size={asset} scale={scale} url={url} grab={grab} />}
-        {isReady && stage.tool === "text" && <TextPicture board={board} stage={stage} action={action} size={asset} scale={scale} url={url} grab={grab} />}
+        {isReady && stage.tool === "crop" && <CropPicture board={board} stage={stage} size={asset} scale={scale} url={url} grabRef={grabRef} />}
+        {isReady && stage.tool === "text" && <TextPicture board={board} stage={stage} action={action} size={asset} scale={scale} url={url} grabRef={grabRef} />}
         {isReady && stage.tool === "colors" && <ColorsPicture stage={stage} action={action} size={asset} scale={scale} url={url} />}
-        {isError && (
+        {(isError || !isThere) && (
           <p className={styles.gone} role="alert">
             {stage.replaces === undefined ? "This image cannot be read now." : "The image that this one was made from is gone."}
           </p>

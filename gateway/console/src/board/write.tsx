@@ -26,7 +26,7 @@ interface Props {
   size: Size;
   scale: number;
   url: string | undefined;
-  grab: RefObject<Grab | undefined>;
+  grabRef: RefObject<Grab | undefined>;
 }
 
 const within = (value: number, { least, most }: { least: number; most: number }) => Math.round(Math.min(Math.max(value, least), most) * 10) / 10;
@@ -40,7 +40,7 @@ export function boxOfText(scale: number): { at: Point; box: Size } | undefined {
   return { at: { x: (left - frame.left) / scale, y: (top - frame.top) / scale }, box: { width: width / scale, height: height / scale } };
 }
 
-export function TextPicture({ board, stage, action, size, scale, url, grab }: Props) {
+export function TextPicture({ board, stage, action, size, scale, url, grabRef }: Props) {
   const params = allParams(action, stage.entries);
 
   function begin(event: PointerEvent<HTMLDivElement>) {
@@ -50,7 +50,7 @@ export function TextPicture({ board, stage, action, size, scale, url, grab }: Pr
     event.currentTarget.setPointerCapture(event.pointerId);
     const named = (event.target as HTMLElement).dataset["handle"];
     const own: Grab = { gesture: crypto.randomUUID() };
-    grab.current = own;
+    grabRef.current = own;
     const stop = new AbortController();
     const first = { size: Number(params.size), maxWidth: Number(params.maxWidth) };
     const frame = event.currentTarget.getBoundingClientRect();
@@ -58,7 +58,7 @@ export function TextPicture({ board, stage, action, size, scale, url, grab }: Pr
     const move = (next: globalThis.PointerEvent) => {
       if (next.pointerId !== event.pointerId) return;
       const now = board.getUi().stage;
-      if (grab.current !== own || !now) return end();
+      if (grabRef.current !== own || !now) return end();
       const by = { x: (next.clientX - event.clientX) / scale, y: (next.clientY - event.clientY) / scale };
       board.set({ stage: changed(now, by, next) });
     };
@@ -78,7 +78,7 @@ export function TextPicture({ board, stage, action, size, scale, url, grab }: Pr
     }
     function end() {
       stop.abort();
-      if (grab.current === own) grab.current = undefined;
+      if (grabRef.current === own) grabRef.current = undefined;
     }
     addEventListener("pointermove", move, { signal: stop.signal });
     for (const type of ["pointerup", "pointercancel"]) addEventListener(type, end, { signal: stop.signal });
@@ -87,7 +87,7 @@ export function TextPicture({ board, stage, action, size, scale, url, grab }: Pr
   return (
     <div className={styles.plane}>
       <div className={`${styles.view} ${styles.page}`} style={{ width: size.width * scale, height: size.height * scale }}>
-        <img className={styles.flat} src={url} alt="" draggable={false} />
+        <img className={styles.flat} src={url} alt="" aria-hidden="true" draggable={false} />
         <TextBox params={params} height={size.height} className={styles.text} data-stage-text onPointerDown={begin} onDoubleClick={({ currentTarget }) => currentTarget.closest("section")?.querySelector("textarea")?.focus()}>
           <span className={styles.handle} data-handle="corner" />
           <span className={styles.handle} data-handle="side" />
