@@ -179,6 +179,8 @@ export const api = {
     (await answer(contract.GET("/api/canvas-agent/v1/actions/{actionKey}", { params: { path: { actionKey } }, signal }))).action,
 
   /** Starts an Action. The target is an empty image node. */
+  /** Runs Actions in a row. */
+  startActions: (body: components["schemas"]["RunActions"]) => answer(contract.POST("/api/canvas-agent/v1/actions/runs", { body, signal: patience() })),
   startAction: (actionKey: string, body: components["schemas"]["RunAction"]) =>
     answer(contract.POST("/api/canvas-agent/v1/actions/{actionKey}/runs", { params: { path: { actionKey } }, body, signal: patience() })),
 

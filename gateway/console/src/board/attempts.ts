@@ -11,6 +11,13 @@ export function sourceOf(board: Board, handle: string): Node | undefined {
   return [...board.graph.nodes.values()].find(({ asset }) => asset === handle);
 }
 
+/** The image that another one was made from by an Action, an edit or a variation: the first, if there are several. */
+export function imageBefore(board: Board, { asset, metadata: { provenance } }: Node): string | undefined {
+  const isChanged = provenance?.kind === "action" || (provenance?.kind === "generated" && provenance.operation !== "generate");
+  const handle = asset !== undefined && isChanged ? provenance?.references[0]?.handle : undefined;
+  return handle === undefined ? undefined : (sourceOf(board, handle)?.asset ?? (handle.startsWith("asset:") ? handle : undefined));
+}
+
 /** Opens what starts the work of these nodes once more; undefined if nothing does, or the session may not. */
 export function attemptAt(board: Board, nodes: Node[], scopes: string[]): (() => void) | undefined {
   if (!board.canChange) return undefined;

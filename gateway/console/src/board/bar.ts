@@ -11,7 +11,7 @@ import type { IconName } from "../ui/parts.tsx";
 import type { Box, Point, Size } from "../view.ts";
 import { canCompare, canLook, compare, lookAt } from "./album.ts";
 import { aligned, distributed, isLocked, sameSize } from "./arrange.ts";
-import { attemptAt } from "./attempts.ts";
+import { attemptAt, imageBefore } from "./attempts.ts";
 import type { Board } from "./board.ts";
 import { PALETTE, YELLOW } from "./colors.ts";
 import { CHOOSE_FILES, type Command, COMMANDS, isPossible } from "./commands.ts";
@@ -24,6 +24,7 @@ import { FAVORITE, isPicture, LABELS, marksOf, rate, toggleMark } from "./marks.
 import { hasSlides } from "./slides.ts";
 import { makeAgain, openPrompt } from "./prompting.ts";
 import { touches } from "./spatial.ts";
+import { madeOnStage, openStage, reopenStage, type Tool } from "./stage.ts";
 
 export type Kind = "image" | "images" | "slot" | "text" | "section" | "video" | "mixed" | "link";
 
@@ -103,6 +104,9 @@ const action = (slug: string, label: string, icon: IconName, most = 1): Row => (
   run: ({ board }) => board.set({ panel: "inspect", attempt: undefined, action: slug }),
 });
 
+/** A row that opens the Stage on one image, and on several what it did. */
+const onStage = (tool: Tool, row: Row, keys: readonly string[] = []): Row => ({ ...row, keys, run: (selected) => (isOne(selected) ? openStage(selected.board, tool, one(selected)) : row.run?.(selected)) });
+
 const align = (edge: Parameters<typeof aligned>[2], label: string, key: string): Row => ({
   label,
   icon: `align-${edge}`,
@@ -170,12 +174,22 @@ const ROWS: Record<string, Row> = {
   again: { label: "Make again…", icon: "redo", can: (selected) => mayMakeImages(selected) && draftAt(selected) !== undefined, run: (selected) => makeAgain(selected.board, draftAt(selected) as NonNullable<ReturnType<typeof draftAt>>) },
   attempt: { label: "Try again…", icon: "redo", can: (selected) => attemptOf(selected) !== undefined, run: (selected) => attemptOf(selected)?.() },
   // Actions
-  crop: action("crop", "Crop", "crop"),
+  crop: onStage("crop", action("crop", "Crop", "crop"), ["K"]),
   format: action("change-aspect-ratio", "Format", "ratio"),
-  "add-text": action("add-text-to-image", "Text", "text"),
+  "add-text": onStage("text", action("add-text-to-image", "Text", "text"), ["Shift+T"]),
+  rework: { label: "Edit the crop, text or colors", labelOf: (selected) => `Edit the ${madeOnStage(one(selected))?.tool}`, icon: "edit", can: (selected) => madeOnStage(one(selected)) !== undefined, run: (selected) => reopenStage(selected.board, one(selected)) },
+  before: {
+    label: "Before",
+    labelOf: ({ board }) => (board.getUi().before === undefined ? "Before" : "After"),
+    icon: "clock",
+    keys: ["Q"],
+    isReading: true,
+    can: (selected) => imageBefore(selected.board, one(selected)) !== undefined,
+    run: (selected) => selected.board.set({ before: selected.board.getUi().before === undefined ? one(selected).id : undefined }),
+  },
   resize: action("resize", "Resize…", "resize"),
-  turn: action("rotate", "Turn…", "turn"),
-  grade: action("color-grade", "Colors…", "color"),
+  turn: onStage("crop", action("rotate", "Turn", "turn")),
+  grade: onStage("colors", action("color-grade", "Colors", "color")),
   overlay: action("overlay-image", "Overlay…", "layers", 2),
   join: action("side-by-side-composite", "Join side by side…", "row", 2),
   frame: action("video-frame", "Image of a moment…", "image"),
@@ -258,7 +272,7 @@ const SHARED: Record<string, { icon: IconName; label: string; run: (board: Board
 const LAST = "duplicate show front back lock inspect";
 /** What a selection has, in the order of the bar, and behind its last button. */
 const TABLE: Record<Kind, [bar: string, more: string]> = {
-  image: ["edit variations format crop add-text favorite download", `look mark again resize turn grade section export rename ${LAST} delete`],
+  image: ["edit variations format crop add-text favorite download", `look rework before mark again resize turn grade section export rename ${LAST} delete`],
   images: ["use-in-make compare arrange section download overlay join", `look favorite mark connect export ${LAST} delete`],
   slot: ["attempt upload choose delete", `rename section export ${LAST}`],
   text: ["make-from smaller larger lines color grow arrange", `write rename section connect export ${LAST} delete`],

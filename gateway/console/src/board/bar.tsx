@@ -41,7 +41,7 @@ interface Props {
 }
 
 export function SelectionBar({ board, camera, ui, isHidden }: Props) {
-  const items = isHidden || ui.drag || ui.resize || ui.editing ? [] : itemsOf(board);
+  const items = isHidden || ui.stage || ui.drag || ui.resize || ui.editing ? [] : itemsOf(board);
   const box = boxOfSelection(board);
   if (items.length === 0 || !box) return null;
   return <Bar key={items.map(({ id }) => id).join(" ")} board={board} camera={camera} items={items} box={box} beside={ui.link === undefined ? 0 : BESIDE_LINE} open={ui.menu?.kind === "selection" ? ui.menu.of : undefined} />;

@@ -37,6 +37,7 @@ import type { ActionAttempt } from "./making.ts";
 import { placeFor, type Where } from "./places.ts";
 import { closePrompt, isPlace, openPrompt, type Settings, shownSubject, type Subject, type Written } from "./prompting.ts";
 import { boundsOf, middleOf, SpatialIndex } from "./spatial.ts";
+import type { Stage } from "./stage.ts";
 import { variantOf } from "./variants.ts";
 
 /** What a person can do about a notice. */
@@ -126,6 +127,10 @@ export interface Ui {
   /** The Action that the panel Inspect begins with: another attempt at one, or the slug of one. */
   attempt: ActionAttempt | undefined;
   action: string | undefined;
+  /** The picture that is worked on where it is. */
+  stage: Stage | undefined;
+  /** The node that shows what its image was made from. */
+  before: string | undefined;
 }
 
 /** The key of the storage under which this browser keeps that connections are hidden. */
@@ -178,6 +183,8 @@ export class Board {
     settings: {},
     attempt: undefined,
     action: undefined,
+    stage: undefined,
+    before: undefined,
   };
   #listeners = new Set<() => void>();
   #notices = new Notifier<[text: string, ...remedies: Remedy[]]>();
@@ -291,8 +298,8 @@ export class Board {
 
   /** Whether a text field has the keyboard, or is about to: single keys are letters then. */
   get isWriting(): boolean {
-    const { editing, prompt } = this.#ui;
-    return (editing !== undefined && this.graph.nodes.has(editing.id)) || prompt?.opened !== undefined;
+    const { editing, prompt, stage } = this.#ui;
+    return stage !== undefined || (editing !== undefined && this.graph.nodes.has(editing.id)) || prompt?.opened !== undefined;
   }
 
   get graph(): Graph {
@@ -316,11 +323,16 @@ export class Board {
     }
     this.settle();
     const isCollecting = how !== "set" && this.#ui.isCollecting && next.size > 0;
-    this.set({ selection: next, isCollecting, link: undefined });
+    this.set({ selection: next, isCollecting, link: undefined, before: undefined });
   }
 
-  /** Takes nodes out of the selection that were deleted, by whomever. */
+  /** Takes nodes out of the selection that were deleted, by whomever, and ends the work on the picture of one. */
   prune(): void {
+    const { stage } = this.#ui;
+    if (stage && !this.graph.nodes.has(stage.id)) {
+      this.set({ stage: undefined });
+      this.notify("The image that you worked on is deleted.");
+    }
     const ids = this.selected.map(({ id }) => id);
     if (ids.length < this.#ui.selection.size) this.set({ selection: new Set(ids), isCollecting: this.#ui.isCollecting && ids.length > 0 });
   }

@@ -1,6 +1,6 @@
 /** About what an Action will make, in Inspect. */
 import { useQuery } from "@tanstack/react-query";
-import type { CSSProperties } from "react";
+import type { ComponentProps, CSSProperties } from "react";
 import { type Action, api } from "../api.ts";
 import styles from "./comparison.module.css";
 import type { Entries } from "./forms.ts";
@@ -51,8 +51,13 @@ export function ActionPreview({ action, entries, asset }: { action: Action; entr
   );
 }
 
-/** The text on the image. Its sizes are relative to the image's height, as those of the Action are. */
-function TextBox({ params, height }: { params: Record<string, string | number>; height: number }) {
+interface TextBoxProps extends Omit<ComponentProps<"div">, "style"> {
+  params: Record<string, string | number>;
+  height: number;
+}
+
+/** The text on the image, in the fonts of the service. Its sizes are relative to the image's height, as those of the Action are. */
+export function TextBox({ params, height, className, children, ...rest }: TextBoxProps) {
   const number = (name: string) => Number(params[name] ?? 0);
   const { x, y } = shares(String(params.anchor));
   const cqh = (pixels: number) => `${(pixels / height) * 100}cqh`;
@@ -64,7 +69,7 @@ function TextBox({ params, height }: { params: Record<string, string | number>; 
     padding: `${number("padding") / 100}em`,
     background: String(params.background ?? ""),
     color: String(params.color ?? ""),
-    fontFamily: { serif: "serif", mono: "monospace" }[String(params.font)] ?? "sans-serif",
+    fontFamily: { serif: '"Text serif", serif', mono: '"Text mono", monospace' }[String(params.font)] ?? '"Text sans", sans-serif',
     fontSize: `${number("size")}cqh`,
     fontWeight: params.weight === "regular" ? 400 : 700,
     lineHeight: number("lineHeight"),
@@ -72,8 +77,9 @@ function TextBox({ params, height }: { params: Record<string, string | number>; 
     WebkitTextStroke: `${number("strokeWidth") / 100}em ${String(params.strokeColor ?? "")}`,
   };
   return (
-    <div className={styles.text} dir="auto" style={style}>
-      {params.text ?? "Text"}
+    <div className={[styles.text, className].filter(Boolean).join(" ")} dir="auto" style={style} {...rest}>
+      {params.text || "Text"}
+      {children}
     </div>
   );
 }

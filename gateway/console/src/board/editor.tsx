@@ -15,7 +15,7 @@ import { Share } from "../screens/share.tsx";
 import { useSession } from "../session.ts";
 import { useBeforeEnd, useDraft, useTitle } from "../ui/hooks.ts";
 import { combinationOf, isDialogOpen, isMenuOpen } from "../ui/keys.ts";
-import { laterDialog, loads } from "../ui/later.tsx";
+import { later, laterDialog, loads } from "../ui/later.tsx";
 import { Button, Empty, Failure, Icon, Waiting } from "../ui/parts.tsx";
 import { Shell } from "../ui/shell.tsx";
 import { UploadList } from "../ui/upload-list.tsx";
@@ -60,6 +60,7 @@ import { boardUploads } from "./uploads.ts";
 
 const Present = laterDialog("Present", async () => ({ default: (await import("./present.tsx")).Present }));
 loads.add(() => import("./handover.ts"));
+const StageLayer = later(() => import("./stage.tsx"));
 
 interface Props {
   handle: string;
@@ -182,11 +183,13 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
     // Arrow keys scroll a panel.
     const isScrolling = event.key.startsWith("Arrow") && target.closest("aside") !== null;
     const isPalette = combinationOf(event) === "Mod+K";
-    if (event.defaultPrevented || isPressing || isScrolling || (isTyping && !isPalette) || !graph) return;
+    if (event.defaultPrevented || isPressing || isScrolling || (isTyping && !isPalette) || !graph || ui.stage) return;
     if (event.key === " " && !isTyping && !event.ctrlKey) {
       board.pan(true);
       if (!event.repeat) tapped.current = performance.now();
     }
+    // Held, a key that shows something shows it until it is released.
+    if (event.repeat && event.code === "KeyQ") return;
     const command = commandOf(event, board);
     // A letter that the text field has missed runs nothing.
     if (!command || (board.isWriting && event.key.length === 1 && !event.ctrlKey && !event.metaKey)) return;
@@ -200,7 +203,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
     if (event.type === "drop") addFiles([...event.dataTransfer.files]);
   });
   const paste = useEffectEvent((event: ClipboardEvent) => {
-    if (!canChange || isDialogOpen() || (event.target as HTMLElement).matches("input, textarea")) return;
+    if (!canChange || ui.stage || isDialogOpen() || (event.target as HTMLElement).matches("input, textarea")) return;
     const files = [...(event.clipboardData?.files ?? [])];
     const copied = copiedFrom(event.clipboardData?.getData(NODES) ?? "");
     const text = event.clipboardData?.getData("text/plain") ?? "";
@@ -215,7 +218,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
   const copy = useEffectEvent((event: ClipboardEvent) => {
     const isText = (event.target as HTMLElement).matches("input, textarea") || getSelection()?.isCollapsed === false;
     const isCut = event.type === "cut";
-    if (isText || board.selected.length === 0 || (isCut && (!canChange || isDialogOpen()))) return;
+    if (isText || ui.stage || board.selected.length === 0 || (isCut && (!canChange || isDialogOpen()))) return;
     event.preventDefault();
     event.clipboardData?.setData(NODES, copiedData(board.graph, board.getUi().selection, handle, engine.real));
     event.clipboardData?.setData("text/plain", board.selected.map(({ title, metadata }) => metadata.content ?? title).join("\n\n"));
@@ -226,6 +229,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
     const { signal } = stop;
     addEventListener("keydown", (event) => type(event), { signal });
     addEventListener("keyup", ({ key }) => key === " " && release(), { signal });
+    addEventListener("keyup", ({ key }) => key.toLowerCase() === "q" && board.getUi().before !== undefined && board.set({ before: undefined }), { signal });
     addEventListener("pointerdown", () => (tapped.current = -Infinity), { signal, capture: true });
     // Before the window, which refuses what nothing takes.
     for (const type of ["dragover", "drop"] as const) document.addEventListener(type, (event) => drop(event), { signal });
@@ -318,6 +322,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
               <Said board={board} />
               <ActivityLine board={board} news={snapshot.news} own={session.label} />
             </div>
+            {graph && ui.stage && <StageLayer board={board} canvas={handle} stage={ui.stage} />}
           </div>
           {ui.panel === "outline" && graph && (
             <Side title="Outline" close={() => board.closePanel()}>

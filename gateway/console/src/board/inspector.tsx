@@ -36,6 +36,8 @@ import { ProvenanceOf } from "./provenance.tsx";
 import { keepVideo, runAction } from "./runs.ts";
 import { allParams, captionOf, pictureOf, resizedPicture, shapeOfAction } from "./shapes.ts";
 import { useAsset } from "./images.ts";
+import { entered, SLUGS } from "./stage.ts";
+import { applyStage } from "./stage-run.ts";
 import { useVideo, VideoPlayer } from "./video.tsx";
 import { NodeStatus } from "./waiting.tsx";
 
@@ -395,7 +397,9 @@ interface ActionsProps {
 }
 
 function Actions({ medium, board, canvas, sources, attempt }: ActionsProps & { medium: "image" | "video" }) {
-  const [slug, setSlug] = useState(attempt?.slug ?? board.getUi().action ?? "");
+  const { stage, action: asked } = board.getUi();
+  const [chosen, choose] = useState(attempt?.slug ?? asked ?? "");
+  const slug = stage ? SLUGS[stage.tool] : chosen;
   const { data, error, refetch } = useQuery({ queryKey: ["actions", medium], queryFn: ({ signal }) => api.actions(medium, signal), staleTime: Infinity });
   if (error && !data) return <Failure title="The Actions cannot be loaded" error={error} retry={refetch} />;
   if (!data) return <Waiting label="Loading the Actions" />;
@@ -413,7 +417,7 @@ function Actions({ medium, board, canvas, sources, attempt }: ActionsProps & { m
       )}
       <label className={styles.field}>
         <span>Make a new image</span>
-        <select value={slug} onChange={({ target }) => setSlug(target.value)}>
+        <select value={slug} disabled={stage !== undefined} onChange={({ target }) => choose(target.value)}>
           <option value="">Choose an Action…</option>
           {data.map(({ slug, title }) => (
             <option key={slug} value={slug}>
@@ -428,7 +432,10 @@ function Actions({ medium, board, canvas, sources, attempt }: ActionsProps & { m
 }
 
 function ActionForm({ board, canvas, action, sources: nodes, attempt }: ActionsProps & { action: Action }) {
-  const [entries, setEntries] = useState<Entries>(attempt?.slug === action.slug ? attempt.entries : {});
+  // What is on the Stage has its entries there.
+  const { stage } = board.getUi();
+  const [own, setEntries] = useState<Entries>(attempt?.slug === action.slug ? attempt.entries : {});
+  const entries = stage?.entries ?? own;
   const [chosen, setChosen] = useState("");
   const [second, setSecond] = useState("");
   const [error, setError] = useState<unknown>();
@@ -446,6 +453,8 @@ function ActionForm({ board, canvas, action, sources: nodes, attempt }: ActionsP
     event.preventDefault();
     const lacking = event.currentTarget.querySelector<HTMLElement>(LACKING);
     if (lacking) return lacking.focus();
+    const pixelsOnStage = stage && queries.getQueryData<Asset>(["asset", stage.asset]);
+    if (pixelsOnStage) return applyStage(board, canvas, queries.getQueryData<Action[]>(["actions", "image"]) ?? [], pixelsOnStage);
     const sources = [first, ...(needsSecond ? [other] : [])].filter((node) => node !== undefined);
     setIsStarting(true);
     setError(undefined);
@@ -464,7 +473,7 @@ function ActionForm({ board, canvas, action, sources: nodes, attempt }: ActionsP
     <form className={styles.form} onSubmit={(event) => void start(event)}>
       <p className={styles.hint}>{action.summary}</p>
       {areMany && <InputField label={action.inputs[0]?.title ?? "Image"} choices={nodes} hint={`Choose one of the ${nodes.length} selected…`} value={first?.id ?? ""} set={setChosen} />}
-      {first?.asset !== undefined && action.medium === "image" && <ActionPreview action={action} entries={entries} asset={first.asset} />}
+      {!stage && first?.asset !== undefined && action.medium === "image" && <ActionPreview action={action} entries={entries} asset={first.asset} />}
       {needsSecond && <InputField label={action.inputs[1]?.title ?? "Image"} choices={others} hint={areMany ? "Choose one…" : undefined} value={other?.id ?? ""} set={setSecond} />}
       {action.parameters.map((parameter) => (
         <ParameterField
@@ -472,13 +481,13 @@ function ActionForm({ board, canvas, action, sources: nodes, attempt }: ActionsP
           parameter={parameter}
           value={entries[parameter.id] ?? entryOf(parameter)}
           problem={problems[parameter.id]}
-          set={(value) => setEntries((entries) => ({ ...entries, [parameter.id]: value }))}
+          set={(value) => (stage ? board.set({ stage: entered(stage, parameter.id, value) }) : setEntries((entries) => ({ ...entries, [parameter.id]: value })))}
         />
       ))}
       <Unanswered />
       <QueueHint queues={["image"]} />
       <Button look="primary" type="submit" isBusy={isStarting} disabled={needsSecond && others.length === 0}>
-        {isStarting ? "Starting…" : attempt ? "Run again" : "Run into a new node"}
+        {isStarting ? "Starting…" : stage ? "Apply" : attempt ? "Run again" : "Run into a new node"}
       </Button>
       {/* Below the button, which has the keyboard and stays in view. */}
       {error !== undefined && (
@@ -490,7 +499,7 @@ function ActionForm({ board, canvas, action, sources: nodes, attempt }: ActionsP
   );
 }
 
-function ParameterField({ parameter, value, problem, set }: { parameter: Parameter; value: string; problem: string | undefined; set: (value: string) => void }) {
+export function ParameterField({ parameter, value, problem, set }: { parameter: Parameter; value: string; problem: string | undefined; set: (value: string) => void }) {
   const { id, title, description, type, required, integer, min, max, step, maxLength, options } = parameter;
   const hint = problem === undefined ? undefined : `problem-${id}`;
   const shared = {

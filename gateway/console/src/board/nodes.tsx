@@ -1,6 +1,6 @@
 /** The nodes of the board, as React Flow renders them. */
 import { Handle, type Node as FlowNode, type NodeProps, NodeResizer, Position } from "@xyflow/react";
-import { type CSSProperties, memo, type ReactNode, useContext, useState } from "react";
+import { type CSSProperties, memo, type ReactNode, useContext, useState, useSyncExternalStore } from "react";
 import { altOf } from "../alt.ts";
 import { formatOf } from "../assets.ts";
 import { firstOf } from "../format.ts";
@@ -9,6 +9,7 @@ import { isSection, type Node } from "../sync/graph.ts";
 import type { Box } from "../view.ts";
 import { Icon } from "../ui/parts.tsx";
 import { explained, isOver, statusOf } from "../work.ts";
+import { imageBefore } from "./attempts.ts";
 import { noteColors, textColors } from "./colors.ts";
 import { DetailContext, useBoard } from "./context.ts";
 import { useFailure } from "./failure.ts";
@@ -139,8 +140,18 @@ function ImageArea({ node }: { node: Node }) {
   const account = useContext(SessionContext)?.account.id;
   const isOwn = node.asset?.startsWith(`asset:${account}:`);
   const { url, hasFailed } = useImage(node.asset, node.width * detail);
+  const board = useBoard();
+  const isBefore = useSyncExternalStore(board.subscribe, () => board.getUi().before === node.id);
+  const { url: before } = useImage(isBefore ? imageBefore(board, node) : undefined, node.width * detail);
   const alt = altOf(node);
-  if (url !== undefined) return <img className={styles.image} src={url} alt={alt} aria-hidden={alt === ""} decoding="async" draggable={false} />;
+  if (url !== undefined) {
+    return (
+      <>
+        <img className={styles.image} src={before ?? url} alt={before === undefined ? alt : "Before"} aria-hidden={alt === "" && before === undefined} decoding="async" draggable={false} />
+        {before !== undefined && <span className={styles.before}>Before</span>}
+      </>
+    );
+  }
   return (
     <div className={styles.slot}>
       <Icon name="image" size={28} />

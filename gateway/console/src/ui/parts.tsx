@@ -51,6 +51,8 @@ const ICONS = {
   ratio: "M4 7h16v10H4zM8 12h.01M12 12h.01M16 12h.01",
   resize: "M4 4h16v16H4zM9 15l6-6M11 9h4v4",
   turn: "M5 12a7 7 0 1 1 2 5M5 19v-4h4",
+  arrow: "M4 12h15M13 6l6 6-6 6",
+  mirror: "M12 4v16M9 7L3 17h6zM15 7l6 10h-6z",
   color: "M12 4s6 6.4 6 10.2a6 6 0 0 1-12 0C6 10.4 12 4 12 4z",
   layers: "M12 4l8 4.5-8 4.5-8-4.5zM4 14l8 4.5 8-4.5",
   select: "M4 4h3M10.5 4h3M17 4h3v3M20 10.5v3M20 17v3h-3M13.5 20h-3M7 20H4v-3M4 13.5v-3M4 7V4",

@@ -1,0 +1,184 @@
+/** The Stage: the picture of a node, large over the board, with a tool on it and what the tool has as fields below it. */
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useEffectEvent, useLayoutEffect, useRef, useState } from "react";
+import { api } from "../api.ts";
+import { formatOf } from "../assets.ts";
+import { bytes } from "../format.ts";
+import { combinationOf, isDialogOpen } from "../ui/keys.ts";
+import { Button, Icon } from "../ui/parts.tsx";
+import type { Point, Size } from "../view.ts";
+import type { Board } from "./board.ts";
+import { arrowed, CropPicture, CropTools, type Grab, nameOf } from "./crop.tsx";
+import { ColorsPicture, ColorsTools } from "./colors-tool.tsx";
+import { useImage } from "./images.ts";
+import { pictureOf, ratioOf } from "./shapes.ts";
+import { closeStage, keepStage, redone, refusalOf, sizeMade, SLUGS, type Stage, undone, uprightSize, withdrawn, withSidesSwapped } from "./stage.ts";
+import { applyStage } from "./stage-run.ts";
+import styles from "./stage.module.css";
+import { nudgedText, TextPicture, TextTools } from "./write.tsx";
+
+/** What stays empty around the picture, in pixels. */
+const INSET = 28;
+/** How long after the last change the rectangle is read out, in milliseconds. */
+const REST = 500;
+const GLIDE = { duration: 220, easing: "cubic-bezier(0.2, 0, 0, 1)" };
+const ARROWS: Record<string, Point> = { ArrowLeft: { x: -1, y: 0 }, ArrowRight: { x: 1, y: 0 }, ArrowUp: { x: 0, y: -1 }, ArrowDown: { x: 0, y: 1 } };
+const NAMES = { crop: "Crop and turn", text: "Text on the image", colors: "Colors" } as const;
+
+interface Props {
+  board: Board;
+  canvas: string;
+  stage: Stage;
+}
+
+/** The size of an element. */
+function useRoom(element: HTMLElement | null): Size | undefined {
+  const [room, setRoom] = useState<Size>();
+  useLayoutEffect(() => {
+    if (!element) return;
+    const observer = new ResizeObserver(() => setRoom({ width: element.clientWidth, height: element.clientHeight }));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, [element]);
+  return room;
+}
+
+export default function StageLayer({ board, canvas, stage }: Props) {
+  const isThere = stage.asset !== "";
+  const { data: asset, isError } = useQuery({ queryKey: ["asset", stage.asset], queryFn: ({ signal }) => api.asset(stage.asset, signal), staleTime: Infinity, enabled: isThere });
+  const { data: actions } = useQuery({ queryKey: ["actions", "image"], queryFn: ({ signal }) => api.actions("image", signal), staleTime: Infinity });
+  const { url } = useImage(isThere ? stage.asset : undefined, 2048);
+  const [root, setRoot] = useState<HTMLElement | null>(null);
+  const [area, setArea] = useState<HTMLElement | null>(null);
+  const room = useRoom(area);
+  const grabRef = useRef<Grab>(undefined);
+  const action = actions?.find(({ slug }) => slug === SLUGS[stage.tool]);
+  const upright = asset && uprightSize(asset, stage.turn);
+  const scale = upright && room ? Math.max(Math.min((room.width - 2 * INSET) / upright.width, (room.height - 2 * INSET) / upright.height), 0.001) : undefined;
+  const refusal = asset ? refusalOf(stage, asset, board.canChange) : undefined;
+  const isReady = asset !== undefined && action !== undefined && scale !== undefined;
+  const node = board.graph.nodes.get(stage.id);
+
+  // The board, the tools and the buttons at its edges are behind it.
+  useLayoutEffect(() => {
+    const others = [...(root?.parentElement?.children ?? [])].filter((one) => one !== root);
+    for (const one of others) one.toggleAttribute("inert", true);
+    return () => others.forEach((one) => one.toggleAttribute("inert", false));
+  }, [root]);
+
+  useLayoutEffect(() => {
+    if (isReady) root?.querySelector<HTMLElement>("[data-first]")?.focus({ preventScroll: true });
+  }, [isReady, root]);
+
+  // The board can go before it is closed: the role is withdrawn, or the page is left for another one.
+  useEffect(() => keepStage(stage), [stage]);
+
+  // The picture comes from where it is on the board.
+  const glide = useEffectEvent(() => {
+    const view = area?.querySelector<HTMLElement>(`.${styles.view}`);
+    if (!view || !node || !board.surface || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+    const [from, end] = [board.surface.toScreen(node.position), board.surface.toScreen({ x: node.position.x + pictureOf(node).width, y: node.position.y })];
+    const { left, top, width } = view.getBoundingClientRect();
+    view.animate([{ transformOrigin: "0 0", transform: `translate(${from.x - left}px, ${from.y - top}px) scale(${(end.x - from.x) / Math.max(width, 1)})` }, { transformOrigin: "0 0", transform: "none" }], GLIDE);
+  });
+  useEffect(() => {
+    if (isReady) glide();
+  }, [isReady]);
+
+  const apply = () => {
+    if (asset && actions) void applyStage(board, canvas, actions, asset);
+  };
+
+  const type = useEffectEvent((event: KeyboardEvent) => {
+    const target = event.target as HTMLElement;
+    if (event.defaultPrevented || isDialogOpen() || target.closest("aside, [role=menu]")) return;
+    const combination = combinationOf(event);
+    const isTyping = target.matches("textarea, input:not([type=range], [type=radio], [type=color])");
+    const by = ARROWS[event.key];
+    const set = (next: Stage) => board.set({ stage: next });
+    if (combination === "Escape") {
+      if (grabRef.current) set(withdrawn(stage, grabRef.current.gesture));
+      else closeStage(board);
+      grabRef.current = undefined;
+    } else if (combination === "Enter" && !event.isComposing && !target.matches("button, summary, select")) apply();
+    else if (combination === "Mod+Z") set(undone(stage));
+    else if (combination === "Mod+Shift+Z" || combination === "Mod+Y") set(redone(stage));
+    else if (isTyping || target.matches("select, [type=range], [type=radio]") || !asset || scale === undefined) return;
+    else if (by && !event.ctrlKey && !event.metaKey) {
+      const step = event.shiftKey ? 10 : 1;
+      const way = { x: by.x * step, y: by.y * step };
+      set(stage.tool === "crop" ? arrowed(stage, way, event.altKey, asset) : nudgedText(stage, way, asset, scale));
+    } else if (combination === "X" && stage.tool === "crop") set(withSidesSwapped(stage, uprightSize(asset, stage.turn)));
+    else return;
+    event.preventDefault();
+  });
+  useEffect(() => {
+    const stop = new AbortController();
+    addEventListener("keydown", (event) => type(event), { signal: stop.signal });
+    return () => stop.abort();
+  }, []);
+
+  const facts = asset && `${asset.width} × ${asset.height} px · ${ratioOf(asset)} · ${bytes(asset.bytes)} ${formatOf(asset.mimeType)}`;
+  const made = asset && sizeMade(stage, asset);
+  return (
+    <section ref={setRoot} className={styles.stage} aria-label={`${NAMES[stage.tool]}: ${node?.title || "Image"}`} tabIndex={-1} data-on-stage={stage.tool}>
+      <div ref={setArea} className={styles.area}>
+        {isReady && stage.tool === "crop" && <CropPicture board={board} stage={stage} size={asset} scale={scale} url={url} grabRef={grabRef} />}
+        {isReady && stage.tool === "text" && <TextPicture board={board} stage={stage} action={action} size={asset} scale={scale} url={url} grabRef={grabRef} />}
+        {isReady && stage.tool === "colors" && <ColorsPicture stage={stage} action={action} size={asset} scale={scale} url={url} />}
+        {(isError || !isThere) && (
+          <p className={styles.gone} role="alert">
+            {stage.replaces === undefined ? "This image cannot be read now." : "The image that this one was made from is gone."}
+          </p>
+        )}
+      </div>
+      <div className={styles.tools}>
+        {isReady && stage.tool === "crop" && <CropTools board={board} stage={stage} size={asset} />}
+        {isReady && stage.tool === "text" && <TextTools board={board} stage={stage} action={action} size={asset} />}
+        {isReady && stage.tool === "colors" && <ColorsTools board={board} stage={stage} action={action} />}
+        <div className={styles.end}>
+          <p className={styles.facts}>
+            {facts}
+            {made && stage.tool === "crop" && (
+              <>
+                {" "}
+                <Icon name="arrow" size={13} /> <strong>{`${made.width} × ${made.height} px`}</strong> · {ratioOf(made)}
+              </>
+            )}
+          </p>
+          {refusal !== undefined && stage.past.length > 0 && <p className={styles.refusal}>{refusal}</p>}
+          {stage.replaces !== undefined && (
+            <label className={styles.check}>
+              <input type="checkbox" checked={stage.replaces} onChange={({ target }) => board.set({ stage: { ...stage, replaces: target.checked } })} />
+              <span>Replace the image</span>
+            </label>
+          )}
+          <Button look="quiet" onClick={() => board.set({ panel: "inspect", action: SLUGS[stage.tool] })}>
+            All settings
+          </Button>
+          <Button onClick={() => closeStage(board)}>Cancel</Button>
+          <Button look="primary" isBusy={!isReady || refusal !== undefined} title={refusal ?? "Apply (Enter)"} onClick={apply}>
+            Apply
+          </Button>
+        </div>
+      </div>
+      {upright && stage.tool === "crop" && <Said text={nameOf(stage, upright)} />}
+    </section>
+  );
+}
+
+/** Reads a text out when it has not changed for a moment. */
+function Said({ text }: { text: string }) {
+  const [said, setSaid] = useState("");
+  const first = useRef(text);
+  useEffect(() => {
+    if (text === first.current) return;
+    const timer = setTimeout(() => setSaid(text), REST);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return (
+    <p className="unseen" role="status">
+      {said}
+    </p>
+  );
+}
