@@ -44,7 +44,7 @@ async function select(page: Page, ...titles: string[]): Promise<void> {
 
 const KINDS: [titles: string[], bar: string[]][] = [
   [["Hero"], ["Edit", "Variations", "Format", "Crop", "Text", "Download", "More"]],
-  [["Hero", "Cup"], ["Use in Make", "Arrange", "Section", "Overlay…", "Join side by side…", "More"]],
+  [["Hero", "Cup"], ["Edit each", "Format", "Text", "Actions", "Use in Make", "Arrange", "Section", "More"]],
   [["Slot"], ["Upload into it", "Choose an image…", "Delete", "More"]],
   [["Brief"], ["Make from this", "Smaller letters", "Larger letters", "Lines", "Fit to its text", "More"]],
   [["Frame"], ["Tidy", "Fit to its members", "Color", "Select the members", "More"]],
@@ -72,7 +72,7 @@ scene("every selection has a bar, and all of it is in the menu, the palette, the
     await page.keyboard.press("Shift+F10");
     await becomes(() => menu(page), all);
     const opened: string[] = [];
-    for (const name of ["Arrange", "Lines", "Color"].filter((name) => all.includes(name))) {
+    for (const name of ["Actions", "Arrange", "Lines", "Color"].filter((name) => all.includes(name))) {
       await page.getByRole("menuitem", { name, exact: true }).click();
       await page.getByRole("menu", { name, exact: true }).waitFor();
       opened.push(...(await menu(page)));
@@ -124,13 +124,15 @@ scene("an image is cropped, formatted, downloaded and deleted with two interacti
       const { x, width: across } = await box(node(page, title));
       return x > 0 && x + across < width;
     }, true);
-    for (const [name, slug] of [["Crop", "crop"], ["Format", "change-aspect-ratio"]] as const) {
-      await select(page, title);
-      await button(page, name).click();
-      const panel = page.getByRole("complementary", { name: "Inspect" });
-      await becomes(() => panel.getByLabel("Make a new image").inputValue(), slug);
-      await panel.getByRole("button", { name: "Close" }).click();
-    }
+    await select(page, title);
+    await button(page, "Crop").click();
+    const panel = page.getByRole("complementary", { name: "Inspect" });
+    await becomes(() => panel.getByLabel("Make a new image").inputValue(), "crop");
+    await panel.getByRole("button", { name: "Close" }).click();
+    await select(page, title);
+    await button(page, "Format").click();
+    await page.getByRole("dialog", { name: "Format" }).getByRole("checkbox", { name: "4:5" }).waitFor();
+    await page.keyboard.press("Escape");
     await select(page, title);
     const download = page.waitForEvent("download");
     await button(page, "Download").click();

@@ -40,6 +40,8 @@ export interface Item {
   isPrimary: boolean;
   /** What it opens. Without, it runs. */
   items?: Item[];
+  /** It opens a form at the bar. */
+  isForm?: true;
   /** Why it cannot be done now. */
   refused?: string;
   run: () => void;
@@ -58,6 +60,7 @@ interface Row {
   can?: (selected: Selected) => boolean;
   /** The rows that it opens. */
   rows?: string;
+  isForm?: true;
   run?: (selected: Selected) => void;
 }
 
@@ -88,11 +91,11 @@ const make = (operation: "generate" | "edit" | "variations") => ({ board }: Sele
   openPrompt(board, { mode: operation });
 };
 
-/** A row that opens the form of an Action. */
-const action = (slug: string, label: string, icon: IconName, most = 1): Row => ({
+/** A row that opens the form of an Action: on each of the images, or on so many together. */
+const action = (slug: string, label: string, icon: IconName, together = 1): Row => ({
   label,
   icon,
-  can: ({ nodes }) => nodes.length === most,
+  can: ({ nodes }) => together === 1 || nodes.length === together,
   run: ({ board }) => board.set({ panel: "inspect", attempt: undefined, action: slug }),
 });
 
@@ -140,7 +143,7 @@ const isColored = ({ type }: Node) => type === "sticky";
 
 const ROWS: Record<string, Row> = {
   // Make
-  edit: { label: "Edit", icon: "edit", can: mayMakeImages, run: make("edit") },
+  edit: { label: "Edit", labelOf: ({ nodes }) => (nodes.length > 1 ? "Edit each" : "Edit"), icon: "edit", can: mayMakeImages, run: make("edit") },
   variations: { label: "Variations", icon: "copy", can: mayMakeImages, run: make("variations") },
   "make-from": { label: "Make from this", icon: "agent", can: mayMakeImages, run: make("generate") },
   "use-in-make": { label: "Use in Make", icon: "agent", can: mayMakeImages, run: make("generate") },
@@ -148,7 +151,8 @@ const ROWS: Record<string, Row> = {
   attempt: { label: "Try again…", icon: "redo", can: (selected) => attemptOf(selected) !== undefined, run: (selected) => attemptOf(selected)?.() },
   // Actions
   crop: action("crop", "Crop", "crop"),
-  format: action("change-aspect-ratio", "Format", "ratio"),
+  format: { label: "Format", icon: "ratio", isForm: true, run: ({ board }) => board.set({ menu: { kind: "format", at: atItem("format") } }) },
+  actions: { label: "Actions", icon: "sliders", rows: "crop resize turn grade overlay join" },
   "add-text": action("add-text-to-image", "Text", "text"),
   resize: action("resize", "Resize…", "resize"),
   turn: action("rotate", "Turn…", "turn"),
@@ -213,7 +217,7 @@ const ROWS: Record<string, Row> = {
   show: { label: "Show the selection", icon: "fit", keys: ["2"], isReading: true, run: ({ board }) => board.surface?.show(board.getUi().selection, Infinity) },
   delete: { label: "Delete", icon: "trash", keys: ["Delete", "Backspace"], run: ({ board }) => board.delete() },
   // Connections
-  purpose: { label: "Change the purpose…", icon: "connection", run: ({ board, link }) => link && board.set({ menu: { kind: "purpose", connection: link.id, at: middleOfBar() } }) },
+  purpose: { label: "Change the purpose…", icon: "connection", run: ({ board, link }) => link && board.set({ menu: { kind: "purpose", connection: link.id, at: atItem() } }) },
   around: { label: "Turn it around", icon: "turn-around", can: ({ board, link }) => link !== undefined && board.canTurnAround(link.id), run: ({ board, link }) => link && board.turnAround(link.id) },
 };
 
@@ -228,7 +232,7 @@ const LAST = "duplicate show front back lock inspect";
 /** What a selection has, in the order of the bar, and behind its last button. */
 const TABLE: Record<Kind, [bar: string, more: string]> = {
   image: ["edit variations format crop add-text download", `again resize turn grade section rename ${LAST} delete`],
-  images: ["use-in-make arrange section overlay join", `connect ${LAST} delete`],
+  images: ["edit format add-text actions use-in-make arrange section", `variations connect ${LAST} delete`],
   slot: ["attempt upload choose delete", `rename section ${LAST}`],
   text: ["make-from smaller larger lines color grow arrange", `write rename section connect ${LAST} delete`],
   section: ["tidy fit color members", `rename recipes ${LAST} delete`],
@@ -249,12 +253,12 @@ function itemOf(id: string, selected: Selected, isPrimary: boolean): Item[] {
     const command = COMMANDS.find((one) => one.id === id) as Command;
     return isPossible(command, board) ? [{ id, label: shared.label, icon: shared.icon, keys: command.keys, isPrimary, run: () => shared.run(board) }] : [];
   }
-  const { label, labelOf, icon, keys = [], isReading, isRemote, can, rows, run } = ROWS[id] as Row;
+  const { label, labelOf, icon, keys = [], isReading, isRemote, can, rows, isForm, run } = ROWS[id] as Row;
   if ((!board.canChange && !isReading) || (can && !can(selected))) return [];
   const items = rows === undefined ? undefined : split(rows).flatMap((one) => itemOf(one, selected, false));
   const isOffline = isRemote && board.engine.getSnapshot().state === "waiting";
   const refused = isOffline ? "Waits for the connection" : isRemote && nodes.length > MOST_ARRANGED ? `At most ${MOST_ARRANGED} at a time` : undefined;
-  return [{ id, label: labelOf?.(selected) ?? label, icon, keys, isPrimary, ...(items && { items }), ...(refused !== undefined && { refused }), run: () => run?.(selected) }];
+  return [{ id, label: labelOf?.(selected) ?? label, icon, keys, isPrimary, ...(items && { items }), ...(isForm && { isForm }), ...(refused !== undefined && { refused }), run: () => run?.(selected) }];
 }
 
 function selectedOn(board: Board): Selected | undefined {
@@ -312,8 +316,10 @@ export function barName(board: Board): string {
   return `What to do with ${count(nodes.length, kind === "images" ? "image" : kind === "text" ? "text" : "thing")}`;
 }
 
-function middleOfBar(): Point {
-  const { left = innerWidth / 2, bottom = innerHeight / 3 } = document.querySelector("[data-bar]")?.getBoundingClientRect() ?? {};
+/** The point below the bar, or below an item of it. */
+function atItem(id = ""): Point {
+  const element = document.querySelector(`[data-item="${id}"]`) ?? document.querySelector("[data-bar]");
+  const { left = innerWidth / 2, bottom = innerHeight / 3 } = element?.getBoundingClientRect() ?? {};
   return { x: left, y: bottom + GAP };
 }
 

@@ -87,6 +87,8 @@ export type Menu =
   | { kind: "create"; from: string; isReverse: boolean; point: Point; at: Point }
   /** What can be done with the selection: all of it, what the bar has no room for, or what an item of it opens. */
   | { kind: "selection"; at: Point; of?: string }
+  /** The form that makes formats of the selected images. */
+  | { kind: "format"; at: Point }
   /** The purpose of a connection that exists. */
   | { kind: "purpose"; connection: string; at: Point };
 

@@ -20,6 +20,8 @@ import { Shell } from "../ui/shell.tsx";
 import { UploadList } from "../ui/upload-list.tsx";
 import { ASSET, AssetPanel, draggedAsset } from "./asset-panel.tsx";
 import { attemptAt } from "./attempts.ts";
+import { batchesOf } from "./batch.ts";
+import { BatchCard } from "./batch-card.tsx";
 import { commandOf } from "./bar.ts";
 import { Board, type Ui } from "./board.ts";
 import { copiedData, copiedFrom, NODES } from "./clipboard.ts";
@@ -30,9 +32,11 @@ import styles from "./editor.module.css";
 import { endedNodes, endings } from "./endings.ts";
 import { useEngine } from "./engines.ts";
 import { reasonOf } from "./failure.ts";
+import { FormatForm } from "./format.tsx";
 import { nodesOf } from "./videos.ts";
 import { Inspector } from "./inspector.tsx";
 import { MOST_TEXT } from "./limits.ts";
+import { batchOf } from "./making.ts";
 import { OutlineTree } from "./outline.tsx";
 import { Make } from "./prompt.tsx";
 import { Recipes } from "./recipes.tsx";
@@ -277,6 +281,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
               <div className={styles.cards} role="status" aria-atomic="false">
                 <Conflicts board={board} conflicts={snapshot.conflicts} />
                 <UploadList uploads={uploads} list={list} dismissed={() => board.surface?.focus()} />
+                {graph && <BatchCard board={board} graph={graph} />}
               </div>
               <Notices board={board} />
               <Said board={board} />
@@ -325,7 +330,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
             </Side>
           )}
         </div>
-        {ui.menu && graph && <BoardMenu key={JSON.stringify(ui.menu)} board={board} menu={ui.menu} />}
+        {ui.menu && graph && (ui.menu.kind === "format" ? <FormatForm board={board} canvas={handle} at={ui.menu.at} /> : <BoardMenu key={JSON.stringify(ui.menu)} board={board} menu={ui.menu} />)}
         {ui.dialog === "palette" && graph && <Palette board={board} close={() => closeDialog(board)} />}
         {ui.dialog === "keys" && <KeyList board={board} close={() => closeDialog(board)} />}
       </Shell>
@@ -365,7 +370,9 @@ function useEndings(board: Board, graph: Graph | undefined, mayKnow: boolean): v
     seen.current = graph;
     if (!before || !graph || before.nodes === graph.nodes) return;
     board.surface?.flash(endedNodes(before, graph).flatMap(({ id, asset }) => (asset === undefined ? [] : id)));
-    for (const ending of endings(before, graph)) board.announce(ending, async (node) => (mayKnow ? reasonOf(node) : undefined));
+    // What belongs to a batch is said by its card.
+    const said = new Set(batchesOf(board).getIds());
+    for (const ending of endings(before, graph).filter(({ nodes }) => !nodes.some((node) => said.has(batchOf(node)?.id ?? "")))) board.announce(ending, async (node) => (mayKnow ? reasonOf(node) : undefined));
   }, [board, graph, mayKnow]);
 }
 
