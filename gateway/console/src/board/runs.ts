@@ -147,11 +147,16 @@ export const sourcesOf = (links: Change[]): string[] => links.flatMap((link) => 
 
 type Params = Record<string, string | number>;
 
+/** What is added to the title of a source, where the name of the Action says less. */
+const SUFFIXES: Record<string, (params: Params) => string> = {
+  "change-aspect-ratio": ({ ratio }) => String(ratio),
+  "add-text-to-image": () => "text",
+};
+
 /** An Action on these nodes, into one of the size of its result. `shape`: about the result in pixels. */
 export function planAction(board: Board, canvas: string, { slug, title: name }: { slug: string; title: string }, sources: Node[], params: Params, shape?: Size): Plan {
   const [source] = sources;
-  // A ratio says more than that there is another one.
-  const title = firstOf(`${source?.title || "Image"}, ${slug === "change-aspect-ratio" ? params["ratio"] : name.toLowerCase()}`, 160);
+  const title = firstOf(`${source?.title || "Image"}, ${SUFFIXES[slug]?.(params) ?? name.toLowerCase()}`, 160);
   const inputs = () => sources.map(({ id }) => `node:${board.engine.real(id)}`);
   return {
     outline: { title, ...sizeOfResult(shape, source, title) },
