@@ -43,10 +43,10 @@ async function select(page: Page, ...titles: string[]): Promise<void> {
 }
 
 /** What opens others. */
-const OPENERS = ["Arrange", "Lines", "Color", "Mark", "Export"];
+const OPENERS = ["Arrange", "Lines", "Color", "Mark", "Export", "Actions"];
 const KINDS: [titles: string[], bar: string[]][] = [
   [["Hero"], ["Edit", "Variations", "Format", "Crop", "Text", "Favorite", "Download", "More"]],
-  [["Hero", "Cup"], ["Use in Make", "Compare", "Arrange", "Section", "Download", "Overlay…", "Join side by side…", "More"]],
+  [["Hero", "Cup"], ["Edit each", "Format", "Text", "Actions", "Use in Make", "Compare", "Arrange", "Section", "Download", "More"]],
   [["Slot"], ["Upload into it", "Choose an image…", "Delete", "More"]],
   [["Brief"], ["Make from this", "Smaller letters", "Larger letters", "Lines", "Fit to its text", "More"]],
   [["Frame"], ["Tidy", "Fit to its members", "Present", "Export", "Color", "Select the members", "More"]],
@@ -134,9 +134,8 @@ scene("an image is cropped, formatted, downloaded and deleted with two interacti
     await page.keyboard.press("Escape");
     await select(page, title);
     await button(page, "Format").click();
-    const panel = page.getByRole("complementary", { name: "Inspect" });
-    await becomes(() => panel.getByLabel("Make a new image").inputValue(), "change-aspect-ratio");
-    await panel.getByRole("button", { name: "Close" }).click();
+    await page.getByRole("dialog", { name: "Format" }).getByRole("checkbox", { name: "4:5" }).waitFor();
+    await page.keyboard.press("Escape");
     await select(page, title);
     const download = page.waitForEvent("download");
     await button(page, "Download").click();

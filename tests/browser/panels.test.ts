@@ -54,44 +54,48 @@ scene("every Action is run from its form, and a refusal is explained", async ({ 
   await until(canvas, "the refused start leaves nothing", (graph) => graph.nodes.length === 10);
 });
 
-scene("of more images than an Action takes, a person chooses", async ({ page, expect, isAccessible }) => {
+scene("of more images than an Action takes, a person chooses the one that all others get", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
   const { canvas, url } = await makeBoard("Several", []);
   for (const [index, title] of ["One", "Two", "Three"].entries()) {
     const { asset } = await send<{ asset: { node: string } }>("POST", `/assets?canvasId=${canvas.handle}`, png(90 + index, 64));
     await apply(canvas, [{ type: "node.update", nodeId: asset.node, patch: { title } }]);
   }
+  expect(`409 POST ${path(canvas, "/operations")}`);
   await openBoard(page, url);
   await node(page, "Three").waitFor();
-  await page.keyboard.press("Control+a");
+  await node(page, "Two").click();
   await page.keyboard.press("p");
   const panel = page.getByRole("complementary", { name: "Inspect" });
-  const run = panel.getByRole("button", { name: "Run into a new node" });
-  const input = panel.locator("form").getByRole("button", { name: "Choose one of the 3 selected…" });
   await panel.getByLabel("Make a new image").selectOption({ label: "Resize" });
   await panel.locator("form").getByLabel("Width", { exact: true }).fill("48");
-  await isAccessible();
-  await run.click();
-  await becomes(() => input.evaluate((button) => button === document.activeElement), true, "nothing runs on one of them in silence");
-  await input.click();
-  await page.getByRole("dialog").getByRole("button", { name: "Two", exact: true }).click();
   const isSelected = Promise.withResolvers<void>();
   await page.route("**/actions/resize/runs", (route) => isSelected.promise.then(() => route.continue()), { times: 1 });
   const answered = page.waitForResponse("**/actions/resize/runs");
-  await run.click();
-  const after = await until(canvas, "the result", (graph) => graph.nodes.length === 4);
+  await panel.getByRole("button", { name: "Run into a new node" }).click();
+  const after = await until(canvas, "the place of the result", (graph) => graph.nodes.length === 4);
   const result = after.nodes.find(({ title }) => !["One", "Two", "Three"].includes(title));
   assert.deepEqual(after.connections.map(({ fromNodeId, toNodeId }) => [titleOf(after, fromNodeId), toNodeId]), [["Two", result?.id]]);
-
   await page.keyboard.press("Control+a");
   isSelected.resolve();
   await answered;
   await saved(page);
   await becomes(() => page.locator(".react-flow__node.selected").count(), 4, "what is selected before the answer stays selected");
-  await panel.getByLabel("Make a new image").selectOption({ label: "Side by side" });
-  await run.click();
-  await becomes(() => page.locator(":focus").textContent(), "Choose one of the 4 selected…", "of two inputs, too");
-});
+
+  await until(canvas, "the result", ({ nodes }) => nodes.every(({ asset }) => asset !== undefined));
+  await panel.getByLabel("Make a new image").selectOption({ label: "Overlay image" });
+  const second = panel.locator("form").getByRole("button", { name: "Choose one…" });
+  await panel.getByRole("button", { name: "Overlay 4 images" }).click();
+  await becomes(() => second.evaluate((button) => button === document.activeElement), true, "nothing runs on one of them in silence");
+  await second.click();
+  await page.getByRole("dialog").getByRole("button", { name: "Two", exact: true }).click();
+  await panel.getByText("1 of 3", { exact: true }).waitFor();
+  await isAccessible();
+  await panel.getByRole("button", { name: "Overlay 3 images" }).click();
+  await page.getByText("3 images are ready, with their overlay.").waitFor({ timeout: 60_000 });
+  const { connections } = await until(canvas, "three results from two images each", (graph) => graph.connections.length === 7);
+  assert.equal(connections.filter(({ fromNodeId }) => titleOf(after, fromNodeId) === "Two").length, 4);
+}, 120);
 
 const titleOf = ({ nodes }: Graph, id: string) => nodes.find((node) => node.id === id)?.title;
 

@@ -180,9 +180,9 @@ export const api = {
 
   /** Starts an Action. The target is an empty image node. */
   /** Runs Actions in a row. */
-  startActions: (body: components["schemas"]["RunActions"]) => answer(contract.POST("/api/canvas-agent/v1/actions/runs", { body, signal: patience() })),
-  startAction: (actionKey: string, body: components["schemas"]["RunAction"]) =>
-    answer(contract.POST("/api/canvas-agent/v1/actions/{actionKey}/runs", { params: { path: { actionKey } }, body, signal: patience() })),
+  startActions: (body: components["schemas"]["RunActions"]) => answer(contract.POST("/api/canvas-agent/v1/actions/runs", { params: { header: LENIENT }, body, signal: patience() })),
+  startAction: async (actionKey: string, body: components["schemas"]["RunAction"]) =>
+    (await answer<unknown>(contract.POST("/api/canvas-agent/v1/actions/{actionKey}/runs", { params: { path: { actionKey }, header: LENIENT }, body, signal: patience() }))) as Started,
 
   allModels: async (signal: AbortSignal) =>
     ((await answer(contract.GET("/api/canvas-agent/v1/models", { params: { query: { limit: 100 } }, signal }))) as components["schemas"]["ModelList"]).models,
@@ -197,11 +197,13 @@ export const api = {
   /** The queues, and whether workers are seen. */
   status: async (signal: AbortSignal) => (await answer(contract.GET("/api/canvas-agent/v1/status", { signal }))).queues,
 
-  startImages: (operation: ImageOperation, body: components["schemas"]["ImageStart"]) => {
-    const init = { body, signal: patience() };
-    if (operation === "edit") return answer(contract.POST("/api/canvas-agent/v1/images/edit", init));
-    if (operation === "variations") return answer(contract.POST("/api/canvas-agent/v1/images/variations", init));
-    return answer(contract.POST("/api/canvas-agent/v1/images/generate", init));
+  startImages: async (operation: ImageOperation, body: components["schemas"]["ImageStart"]) => {
+    const init = { params: { header: LENIENT }, body, signal: patience() };
+    const call = () => {
+      if (operation === "edit") return contract.POST("/api/canvas-agent/v1/images/edit", init);
+      return operation === "variations" ? contract.POST("/api/canvas-agent/v1/images/variations", init) : contract.POST("/api/canvas-agent/v1/images/generate", init);
+    };
+    return (await answer<unknown>(call())) as Started;
   },
 
   /** The newest work of this account on a canvas. */
@@ -252,6 +254,12 @@ const MOST_CONFLICTS = 4;
 
 /** After this long without an answer, a request counts as lost, in milliseconds. */
 const PATIENCE = 30_000;
+
+/** What is answered to a start that is no dry run. */
+type Started = components["schemas"]["ImageJob"];
+
+/** A start is accepted on an earlier revision if nothing that it reads has changed since: many can be started at a time. */
+const LENIENT = { Prefer: "handling=lenient" } as const;
 
 export const patience = () => AbortSignal.timeout(PATIENCE);
 

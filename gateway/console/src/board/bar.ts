@@ -46,6 +46,8 @@ export interface Item {
   isPrimary: boolean;
   /** What it opens. Without, it runs. */
   items?: Item[];
+  /** It opens a form at the bar. */
+  isForm?: true;
   /** Why it cannot be done now. */
   refused?: string;
   run: () => void;
@@ -66,6 +68,7 @@ interface Row {
   can?: (selected: Selected) => boolean;
   /** The rows that it opens. */
   rows?: string;
+  isForm?: true;
   run?: (selected: Selected) => void;
 }
 
@@ -96,11 +99,11 @@ const make = (operation: "generate" | "edit" | "variations") => ({ board }: Sele
   openPrompt(board, { mode: operation });
 };
 
-/** A row that opens the form of an Action. */
-const action = (slug: string, label: string, icon: IconName, most = 1): Row => ({
+/** A row that opens the form of an Action: on each of the images, or on so many together. */
+const action = (slug: string, label: string, icon: IconName, together = 1): Row => ({
   label,
   icon,
-  can: ({ nodes }) => nodes.length === most,
+  can: ({ nodes }) => together === 1 || nodes.length === together,
   run: ({ board }) => board.set({ panel: "inspect", attempt: undefined, action: slug }),
 });
 
@@ -167,7 +170,7 @@ const ROWS: Record<string, Row> = {
   mark: { label: "Mark", icon: "star", can: hasPictures, rows: Object.keys(MARKS).join(" ") },
   ...MARKS,
   // Make
-  edit: { label: "Edit", icon: "edit", can: mayMakeImages, run: make("edit") },
+  edit: { label: "Edit", labelOf: ({ nodes }) => (nodes.length > 1 ? "Edit each" : "Edit"), icon: "edit", can: mayMakeImages, run: make("edit") },
   variations: { label: "Variations", icon: "copy", can: mayMakeImages, run: make("variations") },
   "make-from": { label: "Make from this", icon: "agent", can: mayMakeImages, run: make("generate") },
   "use-in-make": { label: "Use in Make", icon: "agent", can: mayMakeImages, run: make("generate") },
@@ -175,7 +178,8 @@ const ROWS: Record<string, Row> = {
   attempt: { label: "Try again…", icon: "redo", can: (selected) => attemptOf(selected) !== undefined, run: (selected) => attemptOf(selected)?.() },
   // Actions
   crop: onStage("crop", action("crop", "Crop", "crop"), ["K"]),
-  format: action("change-aspect-ratio", "Format", "ratio"),
+  format: { label: "Format", icon: "ratio", isForm: true, run: ({ board }) => board.set({ menu: { kind: "format", at: atItem("format") } }) },
+  actions: { label: "Actions", icon: "sliders", rows: "crop resize turn grade overlay join" },
   "add-text": onStage("text", action("add-text-to-image", "Text", "text"), ["Shift+T"]),
   rework: { label: "Edit the crop, text or colors", labelOf: (selected) => `Edit the ${madeOnStage(one(selected))?.tool}`, icon: "edit", can: (selected) => madeOnStage(one(selected)) !== undefined, run: (selected) => reopenStage(selected.board, one(selected)) },
   before: {
@@ -257,7 +261,7 @@ const ROWS: Record<string, Row> = {
   "copy-png": { label: "Copy as PNG", icon: "copy", isReading: true, isRemote: true, most: MOST_DRAWN, run: (selected) => handOver(selected, ({ copyPng }, part) => copyPng(selected.board, part, selected.kind === "image" ? one(selected).asset : undefined)) },
   paper: { label: "Print or save as PDF", icon: "play", isReading: true, can: ({ board }) => hasSlides(board.graph), run: ({ board }) => board.set({ dialog: "present" }) },
   // Connections
-  purpose: { label: "Change the purpose…", icon: "connection", run: ({ board, link }) => link && board.set({ menu: { kind: "purpose", connection: link.id, at: middleOfBar() } }) },
+  purpose: { label: "Change the purpose…", icon: "connection", run: ({ board, link }) => link && board.set({ menu: { kind: "purpose", connection: link.id, at: atItem() } }) },
   around: { label: "Turn it around", icon: "turn-around", can: ({ board, link }) => link !== undefined && board.canTurnAround(link.id), run: ({ board, link }) => link && board.turnAround(link.id) },
 };
 
@@ -273,7 +277,7 @@ const LAST = "duplicate show front back lock inspect";
 /** What a selection has, in the order of the bar, and behind its last button. */
 const TABLE: Record<Kind, [bar: string, more: string]> = {
   image: ["edit variations format crop add-text favorite download", `look rework before mark again resize turn grade section export rename ${LAST} delete`],
-  images: ["use-in-make compare arrange section download overlay join", `look favorite mark connect export ${LAST} delete`],
+  images: ["edit format add-text actions use-in-make compare arrange section download", `look variations favorite mark connect export ${LAST} delete`],
   slot: ["attempt upload choose delete", `rename section export ${LAST}`],
   text: ["make-from smaller larger lines color grow arrange", `write rename section connect export ${LAST} delete`],
   section: ["tidy fit present export color members", `rename recipes ${LAST} delete`],
@@ -294,12 +298,12 @@ function itemOf(id: string, selected: Selected, isPrimary: boolean): Item[] {
     const command = COMMANDS.find((one) => one.id === id) as Command;
     return isPossible(command, board) ? [{ id, label: shared.label, icon: shared.icon, keys: command.keys, isPrimary, run: () => shared.run(board) }] : [];
   }
-  const { label, labelOf, icon, keys = [], isReading, isRemote, most, can, rows, run } = ROWS[id] as Row;
+  const { label, labelOf, icon, keys = [], isReading, isRemote, most, can, rows, isForm, run } = ROWS[id] as Row;
   if ((!board.canChange && !isReading) || (can && !can(selected))) return [];
   const items = rows === undefined ? undefined : split(rows).flatMap((one) => itemOf(one, selected, false));
   const isOffline = isRemote && board.engine.getSnapshot().state === "waiting";
   const refused = isOffline ? "Waits for the connection" : most !== undefined && nodes.length > most ? `At most ${most} at a time` : undefined;
-  return [{ id, label: labelOf?.(selected) ?? label, icon, keys, isPrimary, ...(items && { items }), ...(refused !== undefined && { refused }), run: () => run?.(selected) }];
+  return [{ id, label: labelOf?.(selected) ?? label, icon, keys, isPrimary, ...(items && { items }), ...(isForm && { isForm }), ...(refused !== undefined && { refused }), run: () => run?.(selected) }];
 }
 
 function selectedOn(board: Board): Selected | undefined {
@@ -364,8 +368,10 @@ export function barName(board: Board): string {
   return `What to do with ${count(nodes.length, kind === "images" ? "image" : kind === "text" ? "text" : "thing")}`;
 }
 
-function middleOfBar(): Point {
-  const { left = innerWidth / 2, bottom = innerHeight / 3 } = document.querySelector("[data-bar]")?.getBoundingClientRect() ?? {};
+/** The point below the bar, or below an item of it. */
+function atItem(id = ""): Point {
+  const element = document.querySelector(`[data-item="${id}"]`) ?? document.querySelector("[data-bar]");
+  const { left = innerWidth / 2, bottom = innerHeight / 3 } = element?.getBoundingClientRect() ?? {};
   return { x: left, y: bottom + GAP };
 }
 

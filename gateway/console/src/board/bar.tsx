@@ -44,7 +44,7 @@ export function SelectionBar({ board, camera, ui, isHidden }: Props) {
   const items = isHidden || ui.stage || ui.drag || ui.resize || ui.editing ? [] : itemsOf(board);
   const box = boxOfSelection(board);
   if (items.length === 0 || !box) return null;
-  return <Bar key={items.map(({ id }) => id).join(" ")} board={board} camera={camera} items={items} box={box} beside={ui.link === undefined ? 0 : BESIDE_LINE} open={ui.menu?.kind === "selection" ? ui.menu.of : undefined} />;
+  return <Bar key={items.map(({ id }) => id).join(" ")} board={board} camera={camera} items={items} box={box} beside={ui.link === undefined ? 0 : BESIDE_LINE} open={ui.menu?.kind === "selection" ? ui.menu.of : ui.menu?.kind} />;
 }
 
 const titleOf = ({ label, keys, refused }: Item) => refused ?? (keys[0] === undefined ? label : `${label} (${keyNames(keys[0]).join(" ")})`);
@@ -141,13 +141,13 @@ function Bar({ board, camera, items, box, beside, open }: { board: Board; camera
           aria-label={item.label}
           title={titleOf(item)}
           aria-disabled={item.refused !== undefined || undefined}
-          {...(item.items && { "aria-haspopup": "menu", "aria-expanded": open === item.id })}
+          {...((item.items || item.isForm) && { "aria-haspopup": item.items ? "menu" : "dialog", "aria-expanded": open === item.id })}
           onFocus={() => setAt(index)}
           onClick={({ currentTarget }) => (item.items ? openAt(currentTarget, item.id) : runItem(board, item))}
         >
           <Icon name={item.icon} size={18} />
           <span className={styles.label}>{item.label}</span>
-          {item.items && <Icon name="chevron" size={13} />}
+          {(item.items || item.isForm) && <Icon name="chevron" size={13} />}
         </button>
       ))}
       {more !== undefined && (

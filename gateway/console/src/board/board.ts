@@ -92,6 +92,8 @@ export type Menu =
   | { kind: "selection"; at: Point; of?: string }
   /** What can be taken out of the service: of the selection, or of the board. */
   | { kind: "export"; at: Point }
+  /** The form that makes formats of the selected images. */
+  | { kind: "format"; at: Point }
   /** The purpose of a connection that exists. */
   | { kind: "purpose"; connection: string; at: Point };
 

@@ -120,8 +120,11 @@ interface Item {
   run: () => void;
 }
 
+/** A menu that is a list. */
+type ListMenu = Exclude<Menu, { kind: "format" }>;
+
 /** A small menu at a point of the screen. It takes the keyboard, and gives it back. */
-export function BoardMenu({ board, menu }: { board: Board; menu: Menu }) {
+export function BoardMenu({ board, menu }: { board: Board; menu: ListMenu }) {
   const element = useRef<HTMLDivElement>(null);
   const { title, items } = contentOf(board, menu);
   const [before] = useState(() => document.activeElement);
@@ -194,17 +197,17 @@ export function BoardMenu({ board, menu }: { board: Board; menu: Menu }) {
 
 const item = ({ label, purpose }: Choice, run: () => void): Item => ({ label, purpose, run });
 
-function itemOfSelection(board: Board, menu: Menu & { kind: "selection" | "export" }, item: SelectionItem): Item {
+function itemOfSelection(board: Board, menu: ListMenu & { kind: "selection" | "export" }, item: SelectionItem): Item {
   const { id, label, keys, items } = item;
-  const hint = items ? "▸" : keyNames(keys[0] ?? "").join(" ");
+  const hint = items || item.isForm ? "▸" : keyNames(keys[0] ?? "").join(" ");
   const run = () => {
     board.set({ menu: items && menu.kind === "selection" ? { ...menu, of: id } : undefined });
     if (!items) runItem(board, item);
   };
-  return { label, ...(keys[0] !== undefined || items ? { hint } : {}), run };
+  return { label, ...(hint !== "" && { hint }), run };
 }
 
-function contentOf(board: Board, menu: Menu): { title: string; items: Item[] } {
+function contentOf(board: Board, menu: ListMenu): { title: string; items: Item[] } {
   if (menu.kind === "connect") {
     const { from, to } = menu;
     return { title: "Connect for", items: board.offered(from, to).map((choice) => item(choice, () => board.connect(from, to, choice))) };

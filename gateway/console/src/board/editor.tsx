@@ -21,6 +21,8 @@ import { Shell } from "../ui/shell.tsx";
 import { UploadList } from "../ui/upload-list.tsx";
 import { ASSET, AssetPanel, draggedAsset } from "./asset-panel.tsx";
 import { againAt } from "./attempts.ts";
+import { batchesOf } from "./batch.ts";
+import { BatchCard } from "./batch-card.tsx";
 import { commandOf } from "./bar.ts";
 import { Board, type Ui } from "./board.ts";
 import { copiedData, copiedFrom, NODES } from "./clipboard.ts";
@@ -37,9 +39,11 @@ import { useEngine } from "./engines.ts";
 import { hasMarks } from "./filter.ts";
 import { FilterRow, useFilterAddress } from "./filter.tsx";
 import { reasonOf } from "./failure.ts";
+import { FormatForm } from "./format.tsx";
 import { nodesOf } from "./videos.ts";
 import { Inspector } from "./inspector.tsx";
 import { MOST_TEXT } from "./limits.ts";
+import { batchOf } from "./making.ts";
 import { OutlineTree } from "./outline.tsx";
 import { Make } from "./prompt.tsx";
 import { Recipes } from "./recipes.tsx";
@@ -317,6 +321,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
                 <Conflicts board={board} conflicts={snapshot.conflicts} />
                 <UploadList uploads={uploads} list={list} dismissed={() => board.surface?.focus()} />
                 <HandoverCard board={board} handover={ui.handover} />
+                {graph && <BatchCard board={board} graph={graph} />}
               </div>
               <Notices board={board} />
               <Said board={board} />
@@ -366,7 +371,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
             </Side>
           )}
         </div>
-        {ui.menu && graph && <BoardMenu key={JSON.stringify(ui.menu)} board={board} menu={ui.menu} />}
+        {ui.menu && graph && (ui.menu.kind === "format" ? <FormatForm board={board} canvas={handle} at={ui.menu.at} /> : <BoardMenu key={JSON.stringify(ui.menu)} board={board} menu={ui.menu} />)}
         {ui.look && graph && <BoardLook board={board} graph={graph} look={ui.look} close={() => board.set({ look: undefined })} />}
         {ui.dialog === "palette" && graph && <Palette board={board} close={() => closeDialog(board)} />}
         {ui.dialog === "present" && <Present board={board} slidesOf={slidesOf} partOf={partOf} SlideView={SlideView} close={() => closeDialog(board)} />}
@@ -408,7 +413,9 @@ function useEndings(board: Board, graph: Graph | undefined, mayKnow: boolean): v
     seen.current = graph;
     if (!before || !graph || before.nodes === graph.nodes) return;
     board.surface?.flash(endedNodes(before, graph).flatMap(({ id, asset }) => (asset === undefined ? [] : id)));
-    for (const ending of endings(before, graph)) board.announce(ending, async (node) => (mayKnow ? reasonOf(node) : undefined));
+    // What belongs to a batch is said by its card.
+    const said = new Set(batchesOf(board).getIds());
+    for (const ending of endings(before, graph).filter(({ nodes }) => !nodes.some((node) => said.has(batchOf(node)?.id ?? "")))) board.announce(ending, async (node) => (mayKnow ? reasonOf(node) : undefined));
   }, [board, graph, mayKnow]);
 }
 

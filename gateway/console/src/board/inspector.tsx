@@ -1,6 +1,6 @@
 /** What is known of the selection, and what can be made of it. */
-import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useState } from "react";
+import { useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
+import { type FormEvent, type KeyboardEvent, useEffect, useRef, useState } from "react";
 import { Link } from "wouter";
 import { altOf } from "../alt.ts";
 import type { Asset } from "../assets.ts";
@@ -21,10 +21,12 @@ import { QueueHint } from "../ui/queues.tsx";
 import { DRAFT } from "../words.ts";
 import { isActive, isOver, nameOf, stateOf, statusOf, videoUrl } from "../work.ts";
 import { attemptAt } from "./attempts.ts";
+import { MOST_RESULTS, runOnEach, TOO_MANY, verbOf } from "./batch.ts";
 import type { Board } from "./board.ts";
 import { useFailure } from "./failure.ts";
 import { type NodeVideo, videoOf } from "./videos.ts";
 import { ActionPreview } from "./comparison.tsx";
+import { Each } from "./each.tsx";
 import { type Entries, entryOf, isAnchor, paramsOf, problemsOf } from "./forms.ts";
 import { kindOf, statusAt } from "./gestures.ts";
 import { InputField, LACKING } from "./input-field.tsx";
@@ -33,7 +35,8 @@ import { MOST_ALT_TEXT } from "./limits.ts";
 import { PALETTE, YELLOW } from "./colors.ts";
 import type { ActionAttempt } from "./making.ts";
 import { ProvenanceOf } from "./provenance.tsx";
-import { keepVideo, runAction } from "./runs.ts";
+import { needsPixels, relatedParams } from "./related.ts";
+import { keepVideo, planAction, runAction } from "./runs.ts";
 import { allParams, captionOf, pictureOf, resizedPicture, shapeOfAction } from "./shapes.ts";
 import { useAsset } from "./images.ts";
 import { entered, SLUGS } from "./stage.ts";
@@ -431,23 +434,43 @@ function Actions({ medium, board, canvas, sources, attempt }: ActionsProps & { m
   );
 }
 
-function ActionForm({ board, canvas, action, sources: nodes, attempt }: ActionsProps & { action: Action }) {
+/** The form of an Action. It runs on all images that are selected: each is the first input once, and what was chosen as the second one is it for all. */
+function ActionForm({ board, canvas, action, sources: selected, attempt }: ActionsProps & { action: Action }) {
   // What is on the Stage has its entries there.
   const { stage } = board.getUi();
   const [own, setEntries] = useState<Entries>(attempt?.slug === action.slug ? attempt.entries : {});
   const entries = stage?.entries ?? own;
-  const [chosen, setChosen] = useState("");
   const [second, setSecond] = useState("");
+  const [shownAt, showAt] = useState(0);
   const [error, setError] = useState<unknown>();
   const [isStarting, setIsStarting] = useState(false);
+  const form = useRef<HTMLFormElement>(null);
   const queries = useQueryClient();
+  const { slug } = action;
   const needsSecond = action.inputs.length > 1;
-  // Of more images than the Action takes, a person chooses: it never runs on one of them in silence.
-  const areMany = nodes.length > action.inputs.length;
-  const first = areMany ? nodes.find(({ id }) => id === chosen) : nodes[0];
-  const others = needsSecond ? [...board.graph.nodes.values()].filter(({ id, asset, type }) => asset !== undefined && type !== "video" && id !== first?.id) : [];
-  const other = others.find(({ id }) => id === second) ?? (areMany ? undefined : (nodes[1] ?? others[0]));
+  const others = needsSecond ? [...board.graph.nodes.values()].filter(({ id, asset, type }) => asset !== undefined && type !== "video" && (selected.length > 1 || id !== selected[0]?.id)) : [];
+  const other = others.find(({ id }) => id === second) ?? (selected.length > 2 ? undefined : (selected[1] ?? others[0]));
+  const nodes = needsSecond ? selected.filter(({ id }) => id !== other?.id) : selected;
+  const isBatch = nodes.length > 1;
+  const pixels = useQueries({
+    queries: nodes.map(({ asset = "" }) => ({ queryKey: ["asset", asset], queryFn: ({ signal }: { signal: AbortSignal }) => api.asset(asset, signal), staleTime: Infinity, enabled: isBatch && needsPixels(slug) })),
+  });
+  const isReading = pixels.some(({ isLoading }) => isLoading);
+  const sizeOf = (node: Node) => queries.getQueryData<Asset>(["asset", node.asset]) ?? pictureOf(node);
+  const related = relatedParams(action, entries, nodes.map((node, index) => (pixels[index]?.isError ? undefined : sizeOf(node))), other ? [sizeOf(other)] : []);
+  const possible = nodes.filter((_, index) => !related[index]?.isImpossible);
+  const at = Math.min(shownAt, nodes.length - 1);
+  const shown = nodes[at];
   const problems = error instanceof Problem ? problemsOf(error.fields) : {};
+
+  // Opened for this Action, it begins at what has to be entered; after the panel has taken the keyboard.
+  useEffect(() => {
+    const isWanted = board.getUi().action === slug && !attempt;
+    const timer = setTimeout(() => isWanted && form.current?.querySelector<HTMLElement>("textarea:required, input:required:not([type=radio])")?.focus());
+    return () => clearTimeout(timer);
+  }, [board, slug, attempt]);
+
+  const sourcesOf = (node: Node) => [node, ...(needsSecond && other ? [other] : [])];
 
   async function start(event: FormEvent) {
     event.preventDefault();
@@ -455,26 +478,35 @@ function ActionForm({ board, canvas, action, sources: nodes, attempt }: ActionsP
     if (lacking) return lacking.focus();
     const pixelsOnStage = stage && queries.getQueryData<Asset>(["asset", stage.asset]);
     if (pixelsOnStage) return applyStage(board, canvas, queries.getQueryData<Action[]>(["actions", "image"]) ?? [], pixelsOnStage);
-    const sources = [first, ...(needsSecond ? [other] : [])].filter((node) => node !== undefined);
-    setIsStarting(true);
     setError(undefined);
+    if (isBatch) {
+      const each = nodes.flatMap((node, index) => {
+        const one = related[index];
+        return one && !one.isImpossible ? [{ sources: sourcesOf(node), params: one.params, shape: one.shape }] : [];
+      });
+      if (runOnEach(board, canvas, action, action.title, each) !== undefined) board.set({ action: undefined });
+      return;
+    }
+    setIsStarting(true);
     try {
-      const pixels = sources.flatMap(({ asset }) => queries.getQueryData<Asset>(["asset", asset]) ?? []);
-      const shape = shapeOfAction(action.slug, allParams(action, entries), pixels.length === sources.length ? pixels : sources.map(pictureOf));
-      await runAction(board, canvas, action, sources, paramsOf(action, entries), shape, attempt?.into);
-      board.set({ attempt: undefined });
+      const sources = nodes.flatMap(sourcesOf);
+      const shape = shapeOfAction(slug, allParams(action, entries), sources.map(sizeOf));
+      await runAction(board, action.title, planAction(board, canvas, action, sources, paramsOf(action, entries), shape), attempt?.into);
+      board.set({ attempt: undefined, action: undefined });
     } catch (error) {
       setError(error);
     }
     setIsStarting(false);
   }
 
+  const entriesAt = isBatch && related[at]?.isRelated ? { ...entries, ...Object.fromEntries(Object.entries(related[at].params).map(([name, value]) => [name, String(value)])) } : entries;
+  const what = possible.length < nodes.length && possible.length > 0 ? `${possible.length} of ${nodes.length}` : count(nodes.length, "image");
   return (
-    <form className={styles.form} onSubmit={(event) => void start(event)}>
+    <form ref={form} className={styles.form} onSubmit={(event) => void start(event)}>
       <p className={styles.hint}>{action.summary}</p>
-      {areMany && <InputField label={action.inputs[0]?.title ?? "Image"} choices={nodes} hint={`Choose one of the ${nodes.length} selected…`} value={first?.id ?? ""} set={setChosen} />}
-      {!stage && first?.asset !== undefined && action.medium === "image" && <ActionPreview action={action} entries={entries} asset={first.asset} />}
-      {needsSecond && <InputField label={action.inputs[1]?.title ?? "Image"} choices={others} hint={areMany ? "Choose one…" : undefined} value={other?.id ?? ""} set={setSecond} />}
+      {!stage && shown?.asset !== undefined && action.medium === "image" && <ActionPreview key={shown.asset} action={action} entries={entriesAt} asset={shown.asset} />}
+      {isBatch && <Each nodes={nodes} related={isReading ? [] : related} at={at} show={showAt} />}
+      {needsSecond && <InputField label={action.inputs[1]?.title ?? "Image"} choices={others} hint={selected.length > 2 ? "Choose one…" : undefined} value={other?.id ?? ""} set={setSecond} />}
       {action.parameters.map((parameter) => (
         <ParameterField
           key={parameter.id}
@@ -484,10 +516,16 @@ function ActionForm({ board, canvas, action, sources: nodes, attempt }: ActionsP
           set={(value) => (stage ? board.set({ stage: entered(stage, parameter.id, value) }) : setEntries((entries) => ({ ...entries, [parameter.id]: value })))}
         />
       ))}
+      {nodes.length > MOST_RESULTS && <p className={styles.problem}>{TOO_MANY}.</p>}
       <Unanswered />
       <QueueHint queues={["image"]} />
-      <Button look="primary" type="submit" isBusy={isStarting} disabled={needsSecond && others.length === 0}>
-        {isStarting ? "Starting…" : stage ? "Apply" : attempt ? "Run again" : "Run into a new node"}
+      <Button
+        look="primary"
+        type="submit"
+        isBusy={isStarting}
+        disabled={(needsSecond && others.length === 0) || nodes.length > MOST_RESULTS || (isBatch && (isReading || possible.length === 0))}
+      >
+        {isStarting ? "Starting…" : stage ? "Apply" : isBatch ? `${verbOf(slug)} ${what}` : attempt ? "Run again" : "Run into a new node"}
       </Button>
       {/* Below the button, which has the keyboard and stays in view. */}
       {error !== undefined && (
@@ -497,6 +535,13 @@ function ActionForm({ board, canvas, action, sources: nodes, attempt }: ActionsP
       )}
     </form>
   );
+}
+
+/** In a field for a text, Enter starts, and with Shift it begins a line. */
+function submitOnEnter(event: KeyboardEvent<HTMLTextAreaElement>): void {
+  if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
+  event.preventDefault();
+  event.currentTarget.form?.requestSubmit();
 }
 
 export function ParameterField({ parameter, value, problem, set }: { parameter: Parameter; value: string; problem: string | undefined; set: (value: string) => void }) {
@@ -536,7 +581,7 @@ export function ParameterField({ parameter, value, problem, set }: { parameter: 
           ))}
         </select>
       ) : type === "text" && (maxLength ?? 0) > 100 ? (
-        <textarea {...shared} rows={3} maxLength={maxLength} dir="auto" />
+        <textarea {...shared} rows={3} maxLength={maxLength} dir="auto" onKeyDown={submitOnEnter} />
       ) : type === "number" ? (
         <input {...shared} type="number" min={min} max={max} step={integer ? (step ?? 1) : "any"} />
       ) : (

@@ -104,14 +104,34 @@ export function keptAction(node: Node, slug: string, params: Record<string, stri
   return { "metadata.custom": { ...custom, console: { ...record(custom["console"]), action: { slug, params, inputs } } } };
 }
 
+/** The Action that a node keeps. Any client can write that, so it can be anything, or nothing. */
+export function actionKeptBy({ metadata: { custom } }: Node): { slug: string; params: Record<string, string | number>; inputs: string[] } | undefined {
+  const { slug, params, inputs } = record(record(record(custom)["console"])["action"]);
+  const values = Object.entries(record(params)).filter((entry): entry is [string, string | number] => typeof entry[1] === "string" || typeof entry[1] === "number");
+  return typeof slug === "string" ? { slug, params: Object.fromEntries(values), inputs: texts(inputs) } : undefined;
+}
+
+/** What a node keeps of the batch that its start belongs to. */
+export function keptBatch(node: Node, batch: { id: string; label: string }): Fields {
+  const custom = record(node.metadata.custom);
+  return { "metadata.custom": { ...custom, console: { ...record(custom["console"]), batch } } };
+}
+
+/** The batch that a node belongs to. */
+export function batchOf({ metadata: { custom } }: Node): { id: string; label: string } | undefined {
+  if (custom === undefined) return undefined;
+  const { id, label } = record(record(record(custom)["console"])["batch"]);
+  return typeof id === "string" && typeof label === "string" ? { id, label } : undefined;
+}
+
 /** The Action that was to fill a node, and the handles of its inputs: as the node keeps them, or else from its connections. */
 export function failedAction(graph: Graph, node: Node): { attempt: ActionAttempt; inputs: string[] } | undefined {
   if (!isFailed(node) || node.metadata.job?.operation !== "action") return undefined;
-  const { slug, params, inputs } = record(record(record(node.metadata.custom)["console"])["action"]);
+  const kept = actionKeptBy(node);
   const linked = [...graph.connections.values()].flatMap(({ fromNodeId, toNodeId }) => (toNodeId === node.id ? (graph.nodes.get(fromNodeId)?.handle ?? []) : []));
-  const entries = Object.entries(record(params)).map(([name, value]) => [name, String(value)]);
-  const attempt = { of: node.title || "the image", into: node.id, slug: typeof slug === "string" ? slug : "", entries: Object.fromEntries(entries) as Record<string, string> };
-  return { attempt, inputs: Array.isArray(inputs) ? texts(inputs) : linked };
+  const entries = Object.entries(kept?.params ?? {}).map(([name, value]) => [name, String(value)]);
+  const attempt = { of: node.title || "the image", into: node.id, slug: kept?.slug ?? "", entries: Object.fromEntries(entries) as Record<string, string> };
+  return { attempt, inputs: kept && kept.inputs.length > 0 ? kept.inputs : linked };
 }
 
 /** The draft of a slot whose work failed. Any client can write what it keeps, so that can be anything, or nothing. */
@@ -149,9 +169,9 @@ function referenceTo(nodes: Node[], handle: string, role: Role | undefined): Ref
 }
 
 /** The images of nodes as references, each once. */
-export function referencesTo(nodes: Node[]): Reference[] {
+export function referencesTo(nodes: Node[], most = MOST_REFERENCES): Reference[] {
   const references = nodes.flatMap((node): [string, Reference][] => (node.asset === undefined || node.type === "video" ? [] : [[node.asset, { asset: node.asset, title: node.title || "Image", node }]]));
-  return [...new Map(references.toReversed()).values()].toReversed().slice(0, MOST_REFERENCES);
+  return [...new Map(references.toReversed()).values()].toReversed().slice(0, most);
 }
 
 export function withRole({ role: _, ...reference }: Reference, role: Role | "" | undefined): Reference {

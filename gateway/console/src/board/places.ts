@@ -33,8 +33,7 @@ export function shareIn(box: Box, free: Box): number {
 }
 
 /** Boxes of these sizes in a row, or more in a grid: with level tops, equally far from each other, around the origin to the right and below. */
-export function arranged(sizes: Size[]): Box[] {
-  const columns = sizes.length <= MOST_IN_ROW ? sizes.length : Math.ceil(Math.sqrt(sizes.length));
+export function arranged(sizes: Size[], columns = sizes.length <= MOST_IN_ROW ? sizes.length : Math.ceil(Math.sqrt(sizes.length))): Box[] {
   const boxes: Box[] = [];
   let [x, y, height] = [0, 0, 0];
   for (const [index, size] of sizes.entries()) {
@@ -112,9 +111,9 @@ function homeOf(graph: Graph, nodes: Node[]): Node | undefined {
   return id === undefined || others.length > 0 ? undefined : graph.nodes.get(id);
 }
 
-/** The positions of new nodes of these sizes, in a row or a grid. */
-export function placesFor(graph: Graph, sizes: Size[], where: Where): Point[] {
-  const boxes = arranged(sizes);
+/** The positions of new nodes of these sizes, in a row or a grid, or in rows of so many. */
+export function placesFor(graph: Graph, sizes: Size[], where: Where, columns?: number): Point[] {
+  const boxes = arranged(sizes, columns);
   const all = around(boxes);
   if (!all) return [];
   const { x, y } = placeFor(graph, all, where);

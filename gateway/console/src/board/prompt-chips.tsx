@@ -35,8 +35,8 @@ interface ChipsProps {
   selected: Chip[];
 }
 
-const wordsOf = (mode: Mode, use: Use, index: number): string => {
-  if (mode === "edit" && index === 0) return "changed";
+const wordsOf = (mode: Mode, use: Use, isChanged: boolean): string => {
+  if (mode === "edit" && isChanged) return "changed";
   return use === "none" ? "not used" : use === "first" ? "begins with" : use === "last" ? "ends with" : use === "guide" ? "" : ROLE_WORDS[use];
 };
 
@@ -84,7 +84,7 @@ export function Chips({ board, canvas, form, add, selected }: ChipsProps) {
         </span>
       )}
       {chips.map((one, index) => {
-        const words = wordsOf(mode, one.use, index);
+        const words = wordsOf(mode, one.use, form.isEach ? form.each.includes(one.asset) : index === 0);
         return (
           <span
             key={one.asset}

@@ -18,6 +18,7 @@ import { explained, isActive, isOver, statusOf } from "../work.ts";
 import { ASSET, draggedAsset } from "./asset-panel.tsx";
 import { itemsOf } from "./bar.ts";
 import { useIsTouch } from "./bar.tsx";
+import { MOST_RESULTS, startBatch, TOO_MANY } from "./batch.ts";
 import type { Board, Ui } from "./board.ts";
 import type { Camera } from "./camera.ts";
 import { useFailure } from "./failure.ts";
@@ -49,7 +50,7 @@ import {
   type Subject,
   write,
 } from "./prompting.ts";
-import { makeImages, makeVideo } from "./runs.ts";
+import { makeImages, makeVideo, planImages } from "./runs.ts";
 import { captionOf } from "./shapes.ts";
 import { boundsOf, boxOf, touches } from "./spatial.ts";
 import { NodeStatus } from "./waiting.tsx";
@@ -290,7 +291,7 @@ function PromptForm({ board, canvas, graph, ui, subject, node, isPanel = false, 
   const add = useAdding({ board });
 
   const shown = formOf(graph, subject, ui, models.data ?? [], kinds);
-  const { mode, modes, model, settings, price, draft, text, into } = shown;
+  const { mode, modes, model, settings, price, draft, text, into, each, isEach, total } = shown;
   const status = node && node.asset === undefined ? statusAt(node) : undefined;
   const hasFailed = status !== undefined && status !== "succeeded" && isOver(status);
   const isPoor = price > 0 && balance.data !== undefined && balance.data < price && (settings.cap ?? "").trim() === "";
@@ -322,21 +323,33 @@ function PromptForm({ board, canvas, graph, ui, subject, node, isPanel = false, 
           maxCredits,
         });
       } else {
-        const painted = painting?.asset === shown.masked ? painting : undefined;
-        const mask = shown.masked === undefined ? undefined : painted ? await saveMask(canvas, painted) : shown.earlierMask;
-        await makeImages(board, canvas, {
-          mask: mask === undefined ? undefined : { handle: mask, feather: settings.feather ?? FEATHER },
+        const made = {
           operation: mode,
           model,
           prompt: shown.prompt,
-          references: references.map(({ use: _, ...reference }) => reference),
           elements: [...new Set([...shown.earlier, ...shown.elements.map(({ versionHandle }) => versionHandle)])],
           sources: text ? [text] : [],
           size: among("size", settings.size),
           quality: among("quality", settings.quality),
           count: settings.count ?? 1,
-          into: into.map(({ id }) => id),
           beside: shown.beside,
+        };
+        const guides = references.map(({ use: _, ...reference }) => reference);
+        if (isEach) {
+          const shared = guides.filter(({ asset }) => !each.includes(asset));
+          const most = maxCredits === undefined ? undefined : Math.floor(maxCredits / each.length);
+          const plans = guides.filter(({ asset }) => each.includes(asset)).map((own) => planImages(board, canvas, { ...made, references: [own, ...shared], into: [], maxCredits: most }));
+          startBatch(board, `${MODES.find(([name]) => name === mode)?.[1]}: ${counted(each.length, "image")}`, plans);
+          setIsStarting(false);
+          return;
+        }
+        const painted = painting?.asset === shown.masked ? painting : undefined;
+        const mask = shown.masked === undefined ? undefined : painted ? await saveMask(canvas, painted) : shown.earlierMask;
+        await makeImages(board, canvas, {
+          mask: mask === undefined ? undefined : { handle: mask, feather: settings.feather ?? FEATHER },
+          ...made,
+          references: guides,
+          into,
           maxCredits,
         });
       }
@@ -368,7 +381,7 @@ function PromptForm({ board, canvas, graph, ui, subject, node, isPanel = false, 
       onKeyDown={type}
       onSubmit={(event) => {
         event.preventDefault();
-        if (!isPoor && isOnline && !shown.problem) void start();
+        if (!isPoor && isOnline && total <= MOST_RESULTS && !shown.problem) void start();
       }}
     >
       {draft && isPanel && (
@@ -463,6 +476,18 @@ function PromptForm({ board, canvas, graph, ui, subject, node, isPanel = false, 
           Sent as: {shown.prompt}
         </p>
       )}
+      {each.length > 0 && (
+        <fieldset className={`${styles.counts} ${styles.each}`}>
+          <legend className="unseen">What is made of {counted(each.length, "image")}</legend>
+          {([["All together", false], [`One for each (×${each.length})`, true]] as const).map(([label, value]) => (
+            <label key={label}>
+              <input type="radio" name={`${ids}-each`} checked={isEach === value} onChange={() => write(board, { isEach: value })} />
+              <span>{label}</span>
+            </label>
+          ))}
+        </fieldset>
+      )}
+      {total > MOST_RESULTS && <p className={styles.problem}>{TOO_MANY}.</p>}
       {shown.problem !== undefined && <p className={styles.problem}>{shown.problem}{shown.problem.endsWith(".") ? "" : "."}</p>}
       {error !== undefined && (
         <div className={styles.problem} role="alert">
@@ -486,8 +511,8 @@ function PromptForm({ board, canvas, graph, ui, subject, node, isPanel = false, 
             model?.connectionId && "Paid with your own key."
           )}
         </p>
-        <Button look="primary" type="submit" isBusy={isStarting} disabled={!model || isPoor || !isOnline || shown.problem !== undefined}>
-          {isStarting ? "Starting…" : !isOnline ? "Waits for the connection" : `Make${settings.count === 1 ? "" : ` ${settings.count}`}${model ? ` · ${priceOf(price)}` : ""}`}
+        <Button look="primary" type="submit" isBusy={isStarting} disabled={!model || isPoor || !isOnline || total > MOST_RESULTS || shown.problem !== undefined}>
+          {isStarting ? "Starting…" : !isOnline ? "Waits for the connection" : `Make${total === 1 ? "" : ` ${total}`}${model ? ` · ${priceOf(price)}` : ""}`}
         </Button>
       </div>
       {isPanel && mode === "video" && (

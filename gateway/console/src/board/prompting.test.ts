@@ -226,3 +226,17 @@ test("a Prompt is never outside of the board, and covers nothing but its place w
     { numRuns: 300 },
   );
 });
+
+test("several selected images are changed each by itself, others guide all of them, and the price is the sum", () => {
+  const board = graph(["A", "B", "C", "Look"].map((id) => picture(id)));
+  const subject = about("A", "B", "C");
+  const form = (written: object) => formOf(board, subject, { settings: { count: 2 }, written: { [keyOf(subject)]: written } }, [SKETCH, PLAIN], ALL);
+  const edit = form({ mode: "edit" });
+  assert.deepEqual([edit.isEach, edit.each.length, edit.total, edit.price, edit.problem], [true, 3, 6, 6, undefined]);
+  assert.deepEqual([form({ mode: "edit", isEach: false }).total, form({ mode: "edit", isEach: false }).problem], [2, "This model takes 2 images"]);
+  assert.deepEqual([form({}).isEach, form({}).each.length, form({ isEach: true }).total], [false, 3, 6]);
+  const chips = [...edit.entries, { asset: "asset:u:Look", title: "Look", of: "Look" }];
+  const guided = form({ mode: "edit", chips, prompt: "like @Look" });
+  assert.deepEqual([guided.each.length, guided.prompt, guided.problem], [3, "like image 2", undefined]);
+  assert.equal(formOf(board, about("A"), { settings: {}, written: { A: { mode: "edit", chips } } }, [SKETCH], ALL).isEach, false, "one that is edited with others is one");
+});

@@ -53,6 +53,8 @@ export interface Written {
   /** Once they were changed, or used. */
   chips?: Chip[];
   elements?: Element[];
+  /** Whether each selected image is changed by itself, and not all together. */
+  isEach?: boolean;
   /** The text that it is about is left out. */
   isWithoutText?: boolean;
   /** Titles that the text mentions, of what was taken out since. */
@@ -181,6 +183,8 @@ export const MODES: [Mode, string][] = [
 ];
 
 const chipOf = ({ asset, title, role, node }: Reference): Chip => ({ asset, title, use: role, of: node?.id });
+/** One more than can be made at a time: that they are too many is said. */
+const MOST_CHIPS = 101;
 const LINKS: Partial<Record<Purpose, Use>> = { reference: "guide", "first-frame": "first", "last-frame": "last" };
 const isRole = (use: Use | undefined): use is Role => ROLES.some((role) => role === use);
 
@@ -191,7 +195,7 @@ function ownChips(graph: Graph, nodes: Node[], target: Node | undefined): Chip[]
     return referencesTo(node ? [node] : []).map(({ asset, title }): Chip => ({ asset, title, of: fromNodeId, use: role ?? LINKS[purpose] }));
   });
   const known = new Set(linked.map(({ asset }) => asset));
-  return [...linked, ...referencesTo(nodes).map(chipOf).filter(({ asset }) => !known.has(asset))].slice(0, MOST_REFERENCES);
+  return [...linked, ...referencesTo(nodes, MOST_CHIPS).map(chipOf).filter(({ asset }) => !known.has(asset))].slice(0, MOST_CHIPS);
 }
 
 /** The first image begins a video and the second ends it, where the model can do so and nobody has decided otherwise. */
@@ -225,6 +229,12 @@ export interface Form {
   entries: Chip[];
   /** How many of them the model takes. */
   most: number;
+  /** The selected images, of which each can be changed by itself; the other chips guide all of them. Empty if that is no choice. */
+  each: readonly string[];
+  /** Whether each is. */
+  isEach: boolean;
+  /** How many images are made. */
+  total: number;
   elements: Element[];
   /** Versions of Elements that the draft has. */
   earlier: string[];
@@ -285,15 +295,21 @@ export function formOf(graph: Graph, subject: Subject, { settings: all, written:
   const text = draft || written.isWithoutText ? undefined : promptNode([...nodes, ...flowing]);
   const typed = written.prompt ?? draft?.prompt ?? (text ? "" : (made?.prompt ?? ""));
   const elements = written.elements ?? [];
-  const mentions: Mention[] = [...chips.map(({ title }, index) => ({ title, as: `image ${index + 1}` })), ...elements.map(({ name }) => ({ title: name, as: name }))];
+  const own = isVideo || place || draft ? [] : chips.filter(({ of, use }) => use === "guide" && subject.ids.includes(of ?? "")).map(({ asset }) => asset);
+  const each = own.length > 1 ? own : [];
+  const isEach = each.length > 0 && (written.isEach ?? mode !== "generate");
+  // Of a start for each, its own image is the first one.
+  const sent = isEach ? chips.filter(({ asset }) => !each.includes(asset)) : chips;
+  const mentions: Mention[] = [...sent.map(({ title }, index) => ({ title, as: `image ${index + (isEach ? 2 : 1)}` })), ...elements.map(({ name }) => ({ title: name, as: name }))];
   const prompt = typed.trim() === "" && text ? firstOf(text.metadata.content ?? "", MOST_PROMPT) : promptWith(typed.trim(), mentions);
 
   const frames = chips.flatMap(({ use }): FrameUse[] => (use === "none" ? [] : [use === "first" || use === "last" ? use : "reference"]));
   const capability = isVideo ? videoCapability(frames) : `image.${mode}`;
   const most = model?.parameters.find((one) => one.name === "references" && one.capabilities.some((name) => name === capability))?.max ?? MOST_REFERENCES;
-  const masked = mode === "edit" && model && takesMask(model) ? chips[0]?.asset : undefined;
+  const masked = mode === "edit" && !isEach && model && takesMask(model) ? chips[0]?.asset : undefined;
   const isMaking = place !== undefined && !isOver(statusAt(place) ?? "succeeded");
   const count = isVideo ? 1 : (settings.count ?? 1);
+  const total = count * (isEach ? each.length : 1);
   const ready = draft ? draft.into.flatMap((id) => graph.nodes.get(id) ?? []).filter(isEmptySlot) : place && !isMaking ? [place] : [];
   return {
     mode,
@@ -305,7 +321,10 @@ export function formOf(graph: Graph, subject: Subject, { settings: all, written:
     prompt,
     chips,
     entries,
-    most,
+    most: most + Math.max(each.length - 1, 0) * Number(isEach),
+    each,
+    isEach,
+    total,
     elements,
     earlier: draft?.elements ?? [],
     settings: { ...settings, count },
@@ -317,8 +336,8 @@ export function formOf(graph: Graph, subject: Subject, { settings: all, written:
     beside: nodes[0],
     draft,
     isModelGone: draft?.model !== undefined && offered.length > 0 && !known,
-    price: (model?.creditCost ?? 0) * count,
-    problem: !model ? undefined : isVideo ? frameProblem(model, frames) : chips.length > most ? `This model takes ${most === 1 ? "one image" : `${most} images`}` : undefined,
+    price: (model?.creditCost ?? 0) * total,
+    problem: !model ? undefined : isVideo ? frameProblem(model, frames) : sent.length + (isEach ? 1 : 0) > most ? `This model takes ${most === 1 ? "one image" : `${most} images`}` : undefined,
   };
 }
 

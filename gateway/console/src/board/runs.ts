@@ -1,5 +1,5 @@
 /** Starts work on the board: makes the empty nodes that receive the results, and starts on the newest revision. */
-import { type Action, api, type ImageOperation, type Model } from "../api.ts";
+import { api, type ImageOperation, type Model } from "../api.ts";
 import { CAPTION } from "../assets.ts";
 import { Problem } from "../errors.ts";
 import { firstOf } from "../format.ts";
@@ -35,10 +35,27 @@ function saved(engine: Engine): Promise<void> {
   });
 }
 
-/** New nodes of one size beside `sources`, or where a person looks, on nothing. */
-function targetsFor(board: Board, count: number, sources: Node[], title: string, size: Size, kind: "image" | "video" = "image"): Node[] {
-  const places = placesFor(board.graph, Array.from({ length: count }, () => size), board.where(undefined, sources));
-  return places.map((position) => newNode(board.graph, kind, board.newId(), position, { position, ...size, title }));
+/** What new nodes are, before they have a place. */
+type Outline = Size & { title: string };
+
+/** New nodes beside `sources`, or where a person looks, on nothing: in a row or a grid, or in rows of so many. */
+export function targetsFor(board: Board, outlines: Outline[], sources: Node[], kind: "image" | "video" = "image", columns?: number): Node[] {
+  const places = placesFor(board.graph, outlines, board.where(undefined, sources), columns);
+  return places.map((position, index) => newNode(board.graph, kind, board.newId(), position, { position, ...(outlines[index] as Outline) }));
+}
+
+/** Work that can be started: everything but the nodes that receive the results. */
+export interface Plan {
+  /** What its results are called, and their size. */
+  outline: Outline;
+  count: number;
+  /** What its results are made beside. */
+  sources: Node[];
+  /** What a result keeps of it, for another attempt. */
+  keptBy: (target: Node) => Fields;
+  /** Connects the results with what they are made from, unless that is so. */
+  links: (targets: Node[]) => Change[];
+  start: (common: Start, targets: string[]) => Promise<{ run: string }>;
 }
 
 /** A result of another ratio than was expected gives its node that ratio. */
@@ -64,6 +81,27 @@ export async function startOn<T>({ engine, newId }: Board, start: (common: Start
   }
 }
 
+/**
+ * Starts work that fills these nodes. `refused` is called if it was refused, or never sent; not if it may have been accepted, for then its
+ * results come into the nodes.
+ */
+export async function startFor<T>(board: Board, ids: string[], start: (common: Start, targets: string[]) => Promise<T>, refused: () => void): Promise<T> {
+  let isUnknown = false;
+  try {
+    return await startOn(board, async (common) => {
+      try {
+        return await start(common, ids.map((id) => `node:${board.engine.real(id)}`));
+      } catch (error) {
+        isUnknown = !(error instanceof Problem) || (error.isTemporary && (isUnknown || error.status !== 429));
+        throw error;
+      }
+    });
+  } catch (error) {
+    if (!isUnknown) refused();
+    throw error;
+  }
+}
+
 /** The selections that starts have made, not a person. */
 const selectedByStarts = new WeakSet<ReadonlySet<string>>();
 
@@ -80,16 +118,8 @@ export async function startInto<T>(board: Board, label: string, targets: Node[],
   const step = engine.perform(label, [...targets.map((node): Change => ({ do: "create", node })), ...links]);
   board.bring(ids, sourcesOf(links));
   const { selection } = board.getUi();
-  let isUnknown = false;
   try {
-    const started = await startOn(board, async (common) => {
-      try {
-        return await start(common, ids.map((id) => `node:${engine.real(id)}`));
-      } catch (error) {
-        isUnknown = !(error instanceof Problem) || (error.isTemporary && (isUnknown || error.status !== 429));
-        throw error;
-      }
-    });
+    const started = await startFor(board, ids, start, () => step !== undefined && engine.takeBack(step));
     await engine.refresh();
     // What a person has selected meanwhile stays selected.
     const now = board.getUi().selection;
@@ -98,46 +128,50 @@ export async function startInto<T>(board: Board, label: string, targets: Node[],
       selectedByStarts.add(board.getUi().selection);
     }
     return started;
-  } catch (error) {
-    // Without an answer it may have been accepted. Then its results come into the nodes.
-    if (!isUnknown && step !== undefined) engine.takeBack(step);
-    throw error;
   } finally {
     release();
   }
 }
 
-/** The nodes that connections to targets come from. */
-const sourcesOf = (links: Change[]): string[] => links.flatMap((link) => (link.do === "connect" ? link.connection.fromNodeId : []));
+/** Starts work into empty nodes that are there, and into new ones. */
+async function startPlan(board: Board, label: string, plan: Plan, before: Node[], show?: (ids: string[]) => void): Promise<void> {
+  const { outline, keptBy } = plan;
+  const fresh = Array.from({ length: plan.count - before.length }, () => outline);
+  const targets = targetsFor(board, fresh, plan.sources).map((node) => withFields(node, keptBy(node)));
+  const kept = before.map((node) => update("node", node, { ...keptBy(node), ...entitled(node, outline.title) }));
+  await startInto(board, label, targets, [...kept, ...plan.links([...before, ...targets])], plan.start, before, show);
+}
 
-/** Runs an Action on nodes into a new node of the size of its result, or into the empty one of an earlier attempt. `shape`: about the result in pixels. */
-export async function runAction(board: Board, canvas: string, action: Action, sources: Node[], params: Record<string, string | number>, shape?: Size, into = ""): Promise<void> {
+/** The nodes that connections to targets come from. */
+export const sourcesOf = (links: Change[]): string[] => links.flatMap((link) => (link.do === "connect" ? link.connection.fromNodeId : []));
+
+type Params = Record<string, string | number>;
+
+/** What is added to the title of a source, where the name of the Action says less. */
+const SUFFIXES: Record<string, (params: Params) => string> = {
+  "change-aspect-ratio": ({ ratio }) => String(ratio),
+  "add-text-to-image": () => "text",
+};
+
+/** An Action on these nodes, into one of the size of its result. `shape`: about the result in pixels. */
+export function planAction(board: Board, canvas: string, { slug, title: name }: { slug: string; title: string }, sources: Node[], params: Params, shape?: Size): Plan {
   const [source] = sources;
-  const inputs = sources.map(({ id }) => `node:${board.engine.real(id)}`);
+  const title = firstOf(`${source?.title || "Image"}, ${SUFFIXES[slug]?.(params) ?? name.toLowerCase()}`, 160);
+  const inputs = () => sources.map(({ id }) => `node:${board.engine.real(id)}`);
+  return {
+    outline: { title, ...sizeOfResult(shape, source, title) },
+    count: 1,
+    sources,
+    keptBy: (node) => keptAction(node, slug, params, inputs()),
+    links: (targets) => [...new Set(sources)].flatMap((node) => linksTo(board, node, targets, "flow")),
+    start: (common, [targetNodeId = ""]) => api.startAction(slug, { ...common, canvasId: canvas, targetNodeId, ...FIT, inputs: inputs(), params: params as Record<string, never> }),
+  };
+}
+
+/** Runs an Action into a new node, or into the empty one of an earlier attempt. */
+export async function runAction(board: Board, title: string, plan: Plan, into = ""): Promise<void> {
   const before = [board.graph.nodes.get(into)].flatMap((node) => (node && isFailed(node) ? node : []));
-  const title = firstOf(`${source?.title || "Image"}, ${action.title.toLowerCase()}`, 160);
-  const kept = (node: Node) => keptAction(node, action.slug, params, inputs);
-  const targets = targetsFor(board, 1 - before.length, sources, title, sizeOfResult(shape, source, title)).map((node) => withFields(node, kept(node)));
-  const links = [
-    ...before.map((node) => update("node", node, kept(node))),
-    ...[...new Set(sources)].flatMap((node) => linksTo(board, node, [...targets, ...before.filter((to) => !isLinked(board, node, to, "flow"))], "flow")),
-  ];
-  await startInto(
-    board,
-    action.title,
-    targets,
-    links,
-    (common, [targetNodeId = ""]) =>
-      api.startAction(action.slug, {
-        ...common,
-        canvasId: canvas,
-        targetNodeId,
-        ...FIT,
-        inputs: sources.map(({ id }) => `node:${board.engine.real(id)}`),
-        params: params as Record<string, never>,
-      }),
-    before,
-  );
+  await startPlan(board, title, plan, before);
 }
 
 export interface Making {
@@ -154,49 +188,54 @@ export interface Making {
   size: string;
   quality: string;
   count: number;
-  /** Ids of empty nodes that are filled before new ones are made. */
-  into: string[];
+  /** Empty nodes that are filled before new ones are made. */
+  into: Node[];
   /** What new ones are made beside, if they are made from no image. */
   beside: Node | undefined;
   /** The spending cap, if it is not the price. */
   maxCredits: number | undefined;
 }
 
-/** Generates images into empty nodes of an earlier attempt and into new ones, for at most the price that was shown or the cap. */
-export async function makeImages(board: Board, canvas: string, making: Making): Promise<void> {
-  const { operation, model, prompt, references, mask, elements, sources, size, quality, count } = making;
+/** Images that a model makes, for at most the price that was shown or the cap. */
+export function planImages(board: Board, canvas: string, making: Making): Plan {
+  const { operation, model, prompt, references, mask, elements, sources, size, quality, count, into } = making;
   const [source] = mask ? references : [];
   const guides = references.filter((reference) => reference !== source);
   const title = titleOf(prompt) || references[0]?.node?.title || "Image";
-  const before = making.into.flatMap((id) => board.graph.nodes.get(id) ?? []).filter(isEmptySlot).slice(0, count);
-  const beside = references[0]?.node ?? sources[0] ?? before[0] ?? making.beside;
-  const nodeSize = sizeOfResult(shapeOfImage(size, operation === "generate" ? undefined : references[0]?.node), beside, title);
-  const targets = targetsFor(board, count - before.length, beside ? [beside] : [], title, nodeSize).map((node) => withFields(node, keptOf(node, making)));
-  const linked = (from: Node, purpose: Purpose, role?: Role) => {
-    const lacking = before.filter((to) => !isLinked(board, from, to, purpose));
-    return linksTo(board, from, [...lacking, ...targets], purpose, role);
+  const beside = references[0]?.node ?? sources[0] ?? into[0] ?? making.beside;
+  return {
+    outline: { title, ...sizeOfResult(shapeOfImage(size, operation === "generate" ? undefined : references[0]?.node), beside, title) },
+    count,
+    sources: beside ? [beside] : [],
+    keptBy: (node) => keptOf(node, making),
+    links: (targets) => [
+      ...references.flatMap(({ node, role }) => (node ? linksTo(board, node, targets, "reference", role) : [])),
+      ...sources.flatMap((node) => linksTo(board, node, targets, "flow")),
+    ],
+    start: (common, targetNodeIds) =>
+      api.startImages(operation, {
+        ...common,
+        canvasId: canvas,
+        targetNodeIds,
+        ...FIT,
+        model: model.handle,
+        maxCredits: making.maxCredits ?? model.creditCost * targetNodeIds.length,
+        ...(prompt.trim() !== "" && { prompt }),
+        ...(guides.length > 0 && { references: guides.map((reference) => referenceOf(board, reference)) }),
+        ...(mask && source && { source: referenceOf(board, source).handle, mask: mask.handle, maskFeather: mask.feather }),
+        ...(elements.length > 0 && { elements }),
+        ...(size !== "" && { size }),
+        ...(quality !== "" && { quality }),
+      }),
   };
-  const links = [
-    ...before.map((node) => update("node", node, { ...keptOf(node, making), ...entitled(node, title) })),
-    ...references.flatMap(({ node, role }) => (node ? linked(node, "reference", role) : [])),
-    ...sources.flatMap((node) => linked(node, "flow")),
-  ];
-  const start = (common: Start, targetNodeIds: string[]) =>
-    api.startImages(operation, {
-      ...common,
-      canvasId: canvas,
-      targetNodeIds,
-      ...FIT,
-      model: model.handle,
-      maxCredits: making.maxCredits ?? model.creditCost * count,
-      ...(prompt.trim() !== "" && { prompt }),
-      ...(guides.length > 0 && { references: guides.map((reference) => referenceOf(board, reference)) }),
-      ...(mask && source && { source: referenceOf(board, source).handle, mask: mask.handle, maskFeather: mask.feather }),
-      ...(elements.length > 0 && { elements }),
-      ...(size !== "" && { size }),
-      ...(quality !== "" && { quality }),
-    });
-  await startInto(board, `Make ${count === 1 ? "an image" : `${count} images`}`, targets, links, start, before, (ids) => selectResults(board, ids));
+}
+
+/** Generates images into empty nodes and into new ones. */
+export async function makeImages(board: Board, canvas: string, making: Making): Promise<void> {
+  const { count } = making;
+  // What was there when the form was filled in may have gone since.
+  const into = making.into.flatMap(({ id }) => board.graph.nodes.get(id) ?? []).filter(isEmptySlot).slice(0, count);
+  await startPlan(board, `Make ${count === 1 ? "an image" : `${count} images`}`, planImages(board, canvas, { ...making, into }), into, (ids) => selectResults(board, ids));
 }
 
 /** A place that nobody has named has the title of what is made in it. */
@@ -254,12 +293,12 @@ export async function makeVideo(board: Board, canvas: string, request: VideoRequ
   const before = [target && board.graph.nodes.get(target.id)].flatMap((node) => node ?? []);
   const beside = frames[0]?.reference.node ?? source ?? request.beside;
   const title = titleOf(prompt) || "Video";
-  const targets = targetsFor(board, 1 - before.length, beside ? [beside] : [], title, videoSize(ratio), "video").map((node) => withFields(node, fields));
+  const targets = targetsFor(board, before.length > 0 ? [] : [{ title, ...videoSize(ratio) }], beside ? [beside] : [], "video").map((node) => withFields(node, fields));
   const wanted = [
     ...frames.map(({ reference: { node, role }, use }) => ({ from: node, purpose: PURPOSES[use], role: use === "reference" ? role : undefined })),
     { from: source, purpose: "flow" as const, role: undefined },
   ];
-  const links = wanted.flatMap(({ from, purpose, role }) => (from ? linksTo(board, from, [...before, ...targets].filter((to) => !isLinked(board, from, to, purpose)), purpose, role) : []));
+  const links = wanted.flatMap(({ from, purpose, role }) => (from ? linksTo(board, from, [...before, ...targets], purpose, role) : []));
   const start = (common: Start, [targetNodeId = ""]: string[]) =>
     work.startVideo({
       ...common,
@@ -302,4 +341,4 @@ function isLinked(board: Board, from: Node, to: Node, purpose: Purpose): boolean
 }
 
 const linksTo = (board: Board, from: Node, targets: Node[], purpose: Purpose, role?: Role): Change[] =>
-  targets.map((target) => ({ do: "connect", connection: connectionOf(board.newId(), from.id, target.id, purpose, role) }));
+  targets.filter((to) => !isLinked(board, from, to, purpose)).map((target) => ({ do: "connect", connection: connectionOf(board.newId(), from.id, target.id, purpose, role) }));

@@ -118,8 +118,8 @@ export class Engine {
   // What a person does
 
   /** Makes changes, and returns the id of their step. `merge` joins them with the step before into one, if that has the same value. */
-  perform(label: string, changes: Change[], options: { merge?: string; undoToo?: Change[] } = {}): string | undefined {
-    const step: Step = { id: this.#env.newId(), label, changes: [], merge: options.merge };
+  perform(label: string, changes: Change[], options: { merge?: string; undoToo?: Change[]; undone?: () => void } = {}): string | undefined {
+    const step: Step = { id: this.#env.newId(), label, changes: [], merge: options.merge, undone: options.undone };
     const done = this.#make(step, changes, "rebase");
     if (done.length === 0 && !options.undoToo) {
       // It may have made a conflict.
@@ -141,9 +141,10 @@ export class Engine {
     this.#step(this.#history.redo, this.#history.undo, this.#history.redo.at(-1)?.id);
   }
 
-  /** Undoes a step that came to nothing, and forgets it. */
-  takeBack(id: string): void {
-    const step = this.#history.take(id);
+  /** Undoes a step that came to nothing, or what it did to these nodes, and forgets it. */
+  takeBack(id: string, nodes?: ReadonlySet<string>): void {
+    const part = nodes && this.#history.takePart(id, nodes);
+    const step = nodes ? part && { ...part, changes: this.#asNow(part.changes) } : this.#history.take(id);
     if (step) this.#make({ ...step, id: this.#env.newId() }, step.changes, "undo");
     this.#changed();
   }
@@ -172,12 +173,18 @@ export class Engine {
     this.perform(label, [{ do: "update", on, id, set: { [field]: text }, was: { [field]: theirs } }]);
   }
 
+  /** The same, but of nodes that are deleted as they are now. */
+  #asNow(changes: Change[]): Change[] {
+    return changes.map((change) => (change.do === "delete" ? { ...change, node: this.#graph()?.nodes.get(this.local(change.node.id)) ?? change.node } : change));
+  }
+
   #step(from: Step[], to: Step[], id: string | undefined): void {
     const step = from.find((one) => one.id === id);
     if (!step || !this.#isPermitted()) return;
     from.splice(from.indexOf(step), 1);
     const back: Step = { id: this.#env.newId(), label: step.label, changes: [], merge: undefined };
-    back.changes = inverseOf(this.#make(back, step.changes, "undo"));
+    step.undone?.();
+    back.changes = inverseOf(this.#make(back, step.undone ? this.#asNow(step.changes) : step.changes, "undo"));
     if (back.changes.length > 0) to.push(back);
     this.#changed();
   }
