@@ -8,6 +8,7 @@ import { nameOf } from "../sync/change.ts";
 import { type Connection, isSection, type Node } from "../sync/graph.ts";
 import { combinationOf, type Press } from "../ui/keys.ts";
 import type { IconName } from "../ui/parts.tsx";
+import { isNarrow } from "../ui/screen.ts";
 import type { Box, Point, Size } from "../view.ts";
 import { aligned, distributed, isLocked, sameSize } from "./arrange.ts";
 import { attemptAt } from "./attempts.ts";
@@ -142,6 +143,8 @@ const ROWS: Record<string, Row> = {
   // Make
   edit: { label: "Edit", icon: "edit", can: mayMakeImages, run: make("edit") },
   variations: { label: "Variations", icon: "copy", can: mayMakeImages, run: make("variations") },
+  // Elsewhere, the Prompt is open on it.
+  fill: { label: "Make", icon: "agent", can: (selected) => isNarrow() && mayMakeImages(selected), run: ({ board }) => openPrompt(board) },
   "make-from": { label: "Make from this", icon: "agent", can: mayMakeImages, run: make("generate") },
   "use-in-make": { label: "Use in Make", icon: "agent", can: mayMakeImages, run: make("generate") },
   again: { label: "Make again…", icon: "redo", can: (selected) => mayMakeImages(selected) && draftAt(selected) !== undefined, run: (selected) => makeAgain(selected.board, draftAt(selected) as NonNullable<ReturnType<typeof draftAt>>) },
@@ -208,6 +211,7 @@ const ROWS: Record<string, Row> = {
   choose: { label: "Choose an image…", icon: "image", can: ({ board, nodes }) => board.scopes.includes("asset:read") && all(nodes, isEmptySlot), run: ({ board }) => board.set({ panel: "assets" }) },
   download: { label: "Download", icon: "download", isReading: true, can: ({ nodes }) => nodes.length === 1 && nodes[0]?.asset !== undefined, run: (selected) => download(one(selected)) },
   connect: { label: "Connect the two…", icon: "connection", keys: ["C"], can: ({ nodes }) => nodes.length === 2, run: ({ board, nodes }) => board.offer(nodes[0]?.id ?? "", nodes[1]?.id ?? "", { x: innerWidth / 2, y: innerHeight / 3 }) },
+  "connect-to": { label: "Connect…", icon: "connection", can: isOne, run: (selected) => selected.board.set({ connecting: one(selected).id }) },
   rename: { label: "Rename", icon: "text", keys: ["F2", "Enter"], can: isOne, run: (selected) => selected.board.edit(one(selected).id, "title") },
   duplicate: { label: "Duplicate", icon: "copy", keys: ["Mod+D"], run: ({ board }) => board.duplicate() },
   show: { label: "Show the selection", icon: "fit", keys: ["2"], isReading: true, run: ({ board }) => board.surface?.show(board.getUi().selection, Infinity) },
@@ -227,12 +231,12 @@ const SHARED: Record<string, { icon: IconName; label: string; run: (board: Board
 const LAST = "duplicate show front back lock inspect";
 /** What a selection has, in the order of the bar, and behind its last button. */
 const TABLE: Record<Kind, [bar: string, more: string]> = {
-  image: ["edit variations format crop add-text download", `again resize turn grade section rename ${LAST} delete`],
+  image: ["edit variations format crop add-text download", `again resize turn grade section rename connect-to ${LAST} delete`],
   images: ["use-in-make arrange section overlay join", `connect ${LAST} delete`],
-  slot: ["attempt upload choose delete", `rename section ${LAST}`],
-  text: ["make-from smaller larger lines color grow arrange", `write rename section connect ${LAST} delete`],
-  section: ["tidy fit color members", `rename recipes ${LAST} delete`],
-  video: ["frame download", `section rename ${LAST} delete`],
+  slot: ["attempt fill upload choose delete", `rename section connect-to ${LAST}`],
+  text: ["make-from smaller larger lines color grow arrange", `write rename section connect connect-to ${LAST} delete`],
+  section: ["tidy fit color members", `rename recipes connect-to ${LAST} delete`],
+  video: ["frame download", `section rename connect-to ${LAST} delete`],
   mixed: ["arrange section use-in-make", `connect members ${LAST} delete`],
   link: ["purpose around delete", ""],
 };

@@ -11,11 +11,12 @@ import { Peers } from "../pointers.ts";
 import { Connection, Presence, Side } from "../screens/canvas-parts.tsx";
 import page from "../screens/canvas.module.css";
 import { Review } from "../screens/review.tsx";
-import { Share } from "../screens/share.tsx";
+import { Share, ShareDialog } from "../screens/share.tsx";
 import { useSession } from "../session.ts";
 import { useBeforeEnd, useDraft, useTitle } from "../ui/hooks.ts";
 import { combinationOf, isDialogOpen, isMenuOpen } from "../ui/keys.ts";
 import { Button, Empty, Failure, Icon, Waiting } from "../ui/parts.tsx";
+import { useIsNarrow } from "../ui/screen.ts";
 import { Shell } from "../ui/shell.tsx";
 import { UploadList } from "../ui/upload-list.tsx";
 import { ASSET, AssetPanel, draggedAsset } from "./asset-panel.tsx";
@@ -34,6 +35,7 @@ import { nodesOf } from "./videos.ts";
 import { Inspector } from "./inspector.tsx";
 import { MOST_TEXT } from "./limits.ts";
 import { OutlineTree } from "./outline.tsx";
+import { PhoneRow, TapState } from "./phone.tsx";
 import { Make } from "./prompt.tsx";
 import { Recipes } from "./recipes.tsx";
 import { remediesOf } from "./remedies.ts";
@@ -86,6 +88,8 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
   const { graph, revision, state } = snapshot;
   const title = graph?.title ?? review?.canvas.title;
   const nodes = graph?.nodes.size ?? review?.canvas.nodeCount;
+  const isPhone = useIsNarrow();
+  const shared = { ...canvasOf(handle), title: title ?? "", accessRole: role };
   useTitle(title ?? "");
   useCurrentBalance(graph);
   useEndings(board, graph, session.scopes.includes("job:manage"));
@@ -224,7 +228,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
             <Presence live={live} peers={peers} />
             {canChange && <SaveState board={board} snapshot={snapshot} />}
             <Connection live={live} />
-            <Share canvas={{ ...canvasOf(handle), title: title ?? "", accessRole: role }} />
+            {!isPhone && <Share canvas={shared} />}
           </>
         }
       >
@@ -254,12 +258,14 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
               Tab moves through the nodes in view, Ctrl Space selects several, Ctrl period goes to what can be done with them, arrow keys move the selection, question mark lists all keys. The outline has the same content as a tree.
             </p>
             <p role="status" className="unseen">
-              {ui.selection.size > 0 && `${count(ui.selection.size, "node")} selected${ui.isCollecting ? ". Tab keeps the selection, Escape ends it." : ""}`}
+              {ui.selection.size > 0 && `${count(ui.selection.size, "node")} selected${!ui.isCollecting ? "" : ui.isTouch ? ". A tap adds one or takes it away." : ". Tab keeps the selection, Escape ends it."}`}
             </p>
             {graph?.nodes.size === 0 && (
               <div className={styles.hint}>
                 <Empty title="This canvas is empty">
-                  {canChange ? (
+                  {canChange && isPhone ? (
+                    <p>Add or make something below.</p>
+                  ) : canChange ? (
                     <p>
                       Drop or paste images, double-click to write, or press <kbd>?</kbd> for all keys.
                     </p>
@@ -269,9 +275,9 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
                 </Empty>
               </div>
             )}
-            {graph && <Toolbar board={board} ui={ui} onFiles={addFiles} />}
-            <ZoomControls board={board} />
-            <PanelToggles board={board} panel={ui.panel} scopes={session.scopes} findings={review?.validation.findings.filter(({ severity }) => severity !== "info").length} />
+            {graph && (isPhone ? <PhoneRow board={board} ui={ui} onFiles={addFiles} /> : <Toolbar board={board} ui={ui} onFiles={addFiles} />)}
+            {!isPhone && <ZoomControls board={board} />}
+            {!isPhone && <PanelToggles board={board} panel={ui.panel} scopes={session.scopes} findings={review?.validation.findings.filter(({ severity }) => severity !== "info").length} />}
             <div className={styles.foot}>
               <Stopped board={board} canvas={handle} snapshot={snapshot} again={reload} />
               <div className={styles.cards} role="status" aria-atomic="false">
@@ -281,6 +287,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
               <Notices board={board} />
               <Said board={board} />
               <ActivityLine board={board} news={snapshot.news} own={session.label} />
+              <TapState board={board} ui={ui} />
             </div>
           </div>
           {ui.panel === "outline" && graph && (
@@ -328,6 +335,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
         {ui.menu && graph && <BoardMenu key={JSON.stringify(ui.menu)} board={board} menu={ui.menu} />}
         {ui.dialog === "palette" && graph && <Palette board={board} close={() => closeDialog(board)} />}
         {ui.dialog === "keys" && <KeyList board={board} close={() => closeDialog(board)} />}
+        {ui.dialog === "share" && <ShareDialog canvas={shared} close={() => closeDialog(board)} />}
       </Shell>
     </BoardContext>
   );
@@ -378,7 +386,7 @@ function PanelToggles({ board, panel, findings, scopes }: { board: Board; panel:
   const canMake = canChange && (scopes.includes("image:generate") || scopes.includes("video:generate"));
   const [canSeeAssets, canSeeRuns] = [canChange && scopes.includes("asset:read"), canChange && scopes.includes("job:manage")];
   return (
-    <div className={page.toggles}>
+    <div className={page.toggles} data-fades>
       <Button data-panel="findings" aria-expanded={panel === "findings"} className={findings === undefined ? undefined : findings > 0 ? page.found : page.clear} onClick={() => board.togglePanel("findings")}>
         <Icon name={findings === 0 ? "check" : "finding"} size={16} />
         {findings === undefined ? "Findings" : findings > 0 ? count(findings, "finding") : "No findings"}

@@ -23,7 +23,7 @@ function endOf(graph: Graph, ids: string[]): Point | undefined {
   return box && { x: box.x - BESIDE, y: box.y + box.height / 2 };
 }
 
-type State = Pick<Ui, "selection" | "isCollecting" | "editing" | "drag" | "resize" | "link" | "tool">;
+type State = Pick<Ui, "selection" | "isCollecting" | "isTouch" | "editing" | "drag" | "resize" | "link" | "tool">;
 
 /** Elements with what they were made of. */
 type Known<Element> = Map<string, { key: unknown[]; element: Element }>;
@@ -93,7 +93,9 @@ export class Elements {
     const isOneOfSeveral = isSelected && (ui.isCollecting || ui.selection.size > 1);
     const label = `${described(graph, node)}${isOneOfSeveral ? ", selected" : ""}`;
     const number = variantOf(graph, node.id)?.number;
-    const key = [node, isSelected, isResizable, editing, start, by?.x, by?.y, resized, label, number];
+    // A finger moves what is selected, and else the view.
+    const isFixed = isLocked(node) || (ui.isTouch && !isSelected);
+    const key = [node, isSelected, isFixed, isResizable, editing, start, by?.x, by?.y, resized, label, number];
     const known = this.#nodes.get(node.id);
     if (known && known.key.every((part, at) => part === key[at])) return known;
     const { x, y, width, height } = resized ?? boxOf(node);
@@ -112,7 +114,7 @@ export class Elements {
         selected: isSelected,
         zIndex: isFrame ? 0 : 1000 + z,
         ariaLabel: label,
-        ...(isLocked(node) && { draggable: false }),
+        ...(isFixed && { draggable: false }),
         ...((node.type === "image" || node.type === "video") && node.asset === undefined && { domAttributes: { "aria-describedby": stateId(node.id) } }),
         data: { node, editing, isResizable, number },
         // Known sizes and places: nothing is measured.
