@@ -24,7 +24,6 @@ import {
   moved,
   newNode,
   pasted,
-  purposeOf,
   removed,
   resized,
   sectioned,
@@ -740,7 +739,7 @@ export class Board {
   connect(from: string, to: string, { purpose, role }: Choice): void {
     this.settle();
     const id = this.newId();
-    this.engine.perform(`Connect for ${purposeOf({ purpose, ...(role && { role }) })}`, [{ do: "connect", connection: connectionOf(id, from, to, purpose, role) }]);
+    this.engine.perform("Connect two things", [{ do: "connect", connection: connectionOf(id, from, to, purpose, role) }]);
     this.set({ menu: undefined });
     this.selectLink(id);
   }

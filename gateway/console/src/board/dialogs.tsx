@@ -218,7 +218,7 @@ function itemOfSelection(board: Board, menu: Menu & { kind: "selection" }, item:
 function contentOf(board: Board, menu: Menu): { title: string; items: Item[] } {
   if (menu.kind === "connect") {
     const { from, to } = menu;
-    return { title: "Connect for", items: board.offered(from, to).map((choice) => item(choice, () => board.connect(from, to, choice))) };
+    return { title: "Connect as", items: board.offered(from, to).map((choice) => item(choice, () => board.connect(from, to, choice))) };
   }
   if (menu.kind === "phone") return { title: menu.of === "add" ? "Add" : "More", items: phoneItems(board, menu.of) };
   if (menu.kind === "selection") {

@@ -130,7 +130,7 @@ export class Elements {
 
   #edge(graph: Graph, connection: Connection, isSelected: boolean, isEndSelected: boolean, end: Point | undefined): { key: unknown[]; element: BoardEdge } {
     const name = (id: string) => graph.nodes.get(id)?.title ?? "";
-    const label = `Connection from ${name(connection.fromNodeId)} to ${name(connection.toNodeId)}, ${useOf(connection)}`;
+    const label = `Connection from ${name(connection.fromNodeId)} to ${name(connection.toNodeId)}${connection.purpose === "flow" ? "" : `, ${useOf(connection).toLowerCase()}`}`;
     const key = [connection, isSelected, isEndSelected, end?.x, end?.y, label];
     const known = this.#edges.get(connection.id);
     if (known && known.key.every((part, at) => part === key[at])) return known;
