@@ -105,7 +105,7 @@ const KINDS: [titles: string[], among: string[]][] = [
   [["Hero", "Cup"], ["Use in Make", "Arrange", "Section", "Overlay…", "Duplicate", "Delete"]],
   [["Slot"], ["Make", "Upload into it", "Rename", "Connect…", "Delete"]],
   [["Brief"], ["Make from this", "Smaller letters", "Larger letters", "Lines", "Edit the text", "Connect…", "Delete"]],
-  [["Frame"], ["Tidy", "Fit to its members", "Color", "Select the members", "Delete"].filter((name) => name !== "Color")],
+  [["Frame"], ["Tidy", "Fit to its members", "Color", "Select the members", "Delete"]],
   [["Hero", "Brief"], ["Arrange", "Section", "Use in Make", "Delete"]],
 ];
 
@@ -202,7 +202,8 @@ scene("a finger that rests on a node selects several, and taps, drags and pens d
 
   // What is not selected is moved with the view.
   const before = await view();
-  await move([await at("One"), { x: (await at("One")).x + 40, y: (await at("One")).y + 60 }]);
+  const one = await at("One");
+  await move([one, { x: one.x + 4, y: one.y + 60 }]);
   await isStill(page);
   const after = await view();
   assert(Math.abs(after.y - before.y - 60) < 16 && Math.abs(after.width - before.width) < 1, JSON.stringify([before, after]));
@@ -221,7 +222,7 @@ scene("a finger that rests on a node selects several, and taps, drags and pens d
   await page.getByText("2 selected").waitFor();
   // On the plane, one finger draws a rectangle, and two move the view.
   const four = await box(node(page, "Four"));
-  await move([{ x: four.x + four.width + 20, y: four.y + four.height + 30 }, { x: four.x + four.width / 2, y: four.y + four.height / 2 }]);
+  await move([{ x: four.x + four.width + 8, y: four.y + four.height + 30 }, { x: four.x + four.width / 2, y: four.y + four.height / 2 }]);
   await page.getByText("3 selected").waitFor();
   const [left, right] = [{ x: 100, y: 620 }, { x: 280, y: 620 }];
   const { width } = await view();
@@ -245,7 +246,7 @@ scene("a finger that rests on a node selects several, and taps, drags and pens d
 
   // A pen is a mouse: on the plane it draws a rectangle, and it moves what it is on.
   const three = await box(node(page, "Three"));
-  await pen({ x: three.x - 6, y: three.y + three.height + 12 }, { x: three.x + 30, y: three.y + 20 });
+  await pen({ x: three.x + three.width + 12, y: three.y + three.height + 12 }, { x: three.x + three.width - 30, y: three.y + 20 });
   await becomes(() => page.locator(".react-flow__node.selected").getAttribute("aria-label").then((label) => label?.includes("Three")), true);
 });
 

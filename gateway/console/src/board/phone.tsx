@@ -35,17 +35,19 @@ interface ItemProps {
   icon: IconName;
   label: string;
   isOpen: boolean;
+  hasMenu?: true;
   panel?: string;
   run: (at: { x: number; y: number }) => void;
 }
 
-function RowItem({ icon, label, isOpen, panel, run }: ItemProps) {
+function RowItem({ icon, label, isOpen, hasMenu, panel, run }: ItemProps) {
   return (
     <button
       type="button"
       className={styles.item}
       data-panel={panel}
       aria-expanded={isOpen}
+      {...(hasMenu && { "aria-haspopup": "menu" })}
       onClick={({ currentTarget }) => {
         const { left, top } = currentTarget.getBoundingClientRect();
         run({ x: left, y: top });
@@ -63,6 +65,7 @@ export function PhoneRow({ board, ui, onFiles }: { board: Board; ui: Ui; onFiles
   // A press on the button of a menu that is open closes it before the click.
   const pressed = useRef<Menu>(undefined);
   const menu = (of: "add" | "more") => ({
+    hasMenu: true as const,
     isOpen: ui.menu?.kind === "phone" && ui.menu.of === of,
     run: (at: { x: number; y: number }) => {
       const wasOpen = pressed.current?.kind === "phone" && pressed.current.of === of;

@@ -16,6 +16,7 @@ import { Button, Icon, messageOf } from "../ui/parts.tsx";
 import { QueueHint } from "../ui/queues.tsx";
 import { isNarrow, useIsNarrow, useIsTouch } from "../ui/screen.ts";
 import type { Box } from "../view.ts";
+import { payerOf } from "../words.ts";
 import { explained, isActive, isOver, statusOf } from "../work.ts";
 import { ASSET, draggedAsset } from "./asset-panel.tsx";
 import { itemsOf } from "./bar.ts";
@@ -548,9 +549,9 @@ function ModelChoice({ board, form, query }: { board: Board; form: Form; query: 
   }
   return (
     <Select label="Model" value={model.id} set={set}>
-      {models.map(({ id, name, connectionName, creditCost, estimatedSeconds, beta, standIn }) => (
+      {models.map(({ id, name, creditCost, estimatedSeconds, beta, standIn, ...payer }) => (
         <option key={id} value={id}>
-          {name} · {connectionName} · {priceOf(creditCost)}
+          {name} · {payerOf(payer)} · {priceOf(creditCost)}
           {estimatedSeconds !== undefined && ` · ${estimatedSeconds} s`}
           {beta && " · beta"}
           {standIn && " · draft model"}
