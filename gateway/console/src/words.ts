@@ -70,7 +70,7 @@ export const ROLE_WORDS: Record<NonNullable<Schemas["Connection"]["role"]>, stri
 
 /** Who pays for a model: the service, or a key of one's own. */
 export const payerOf = ({ connectionId, connectionName }: Pick<Schemas["Model"], "connectionId" | "connectionName">): string =>
-  connectionId === undefined ? "included" : `your ${connectionName} key`;
+  typeof connectionId === "string" ? `your ${connectionName} key` : "included";
 
 /** What has happened and what to do, as two sentences; undefined for a code that this console does not know. */
 export function errorWords(code: string | undefined): string | undefined {

@@ -10,7 +10,7 @@ import type { Live } from "../live.ts";
 import { Peers } from "../pointers.ts";
 import { Connection, Presence, Side } from "../screens/canvas-parts.tsx";
 import page from "../screens/canvas.module.css";
-import { Review } from "../screens/review.tsx";
+import { askingIn, Review } from "../screens/review.tsx";
 import { Share, ShareDialog } from "../screens/share.tsx";
 import { useSession } from "../session.ts";
 import { useBeforeEnd, useDraft, useTitle } from "../ui/hooks.ts";
@@ -277,7 +277,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
             )}
             {graph && (isPhone ? <PhoneRow board={board} ui={ui} onFiles={addFiles} /> : <Toolbar board={board} ui={ui} onFiles={addFiles} />)}
             {!isPhone && <ZoomControls board={board} />}
-            {!isPhone && <PanelToggles board={board} panel={ui.panel} scopes={session.scopes} findings={review?.validation.findings.filter(({ severity }) => severity !== "info").length} />}
+            {!isPhone && <PanelToggles board={board} panel={ui.panel} scopes={session.scopes} findings={review && askingIn(review).length} />}
             <div className={styles.foot}>
               <Stopped board={board} canvas={handle} snapshot={snapshot} again={reload} />
               <div className={styles.cards} role="status" aria-atomic="false">

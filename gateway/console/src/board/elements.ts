@@ -5,7 +5,7 @@ import type { Point } from "../view.ts";
 import { isLocked } from "./arrange.ts";
 import type { Ui } from "./board.ts";
 import type { BoardEdge } from "./edges.tsx";
-import { described, stateId, useOf } from "./gestures.ts";
+import { described, stateId, purposeInFull } from "./gestures.ts";
 import { linksAt } from "./links.ts";
 import { type BoardNode, typeOf } from "./nodes.tsx";
 import { lineAt } from "./shapes.ts";
@@ -130,7 +130,7 @@ export class Elements {
 
   #edge(graph: Graph, connection: Connection, isSelected: boolean, isEndSelected: boolean, end: Point | undefined): { key: unknown[]; element: BoardEdge } {
     const name = (id: string) => graph.nodes.get(id)?.title ?? "";
-    const label = `Connection from ${name(connection.fromNodeId)} to ${name(connection.toNodeId)}${connection.purpose === "flow" ? "" : `, ${useOf(connection).toLowerCase()}`}`;
+    const label = `Connection from ${name(connection.fromNodeId)} to ${name(connection.toNodeId)}${connection.purpose === "flow" ? "" : `, ${purposeInFull(connection).toLowerCase()}`}`;
     const key = [connection, isSelected, isEndSelected, end?.x, end?.y, label];
     const known = this.#edges.get(connection.id);
     if (known && known.key.every((part, at) => part === key[at])) return known;

@@ -236,14 +236,14 @@ export function choices(graph: Graph, from: Node, to: Node, except?: string): Ch
     ...(isFrame && !frames.has("first-frame") ? [{ purpose: "first-frame" } as const] : []),
     ...(isFrame && !frames.has("last-frame") ? [{ purpose: "last-frame" } as const] : []),
   ];
-  return all.filter(({ purpose }) => !taken.has(purpose)).map((choice) => ({ ...choice, label: useOf(choice) }));
+  return all.filter(({ purpose }) => !taken.has(purpose)).map((choice) => ({ ...choice, label: purposeInFull(choice) }));
 }
 
 /** What a connection is for, in short. */
 export const purposeOf = ({ purpose, role }: Pick<Connection, "purpose" | "role">): string => (role ? ROLE_WORDS[role] : PURPOSE_WORDS[purpose].toLowerCase());
 
 /** The same in full, as a choice and for who does not see the line. */
-export const useOf = ({ purpose, role }: Pick<Connection, "purpose" | "role">): string => `${PURPOSE_WORDS[purpose]}${role ? `: ${ROLE_WORDS[role]}` : ""}`;
+export const purposeInFull = ({ purpose, role }: Pick<Connection, "purpose" | "role">): string => `${PURPOSE_WORDS[purpose]}${role ? `: ${ROLE_WORDS[role]}` : ""}`;
 
 // Words
 
