@@ -221,6 +221,11 @@ export const connectionOf = (id: string, fromNodeId: string, toNodeId: string, p
   ...(role && { role }),
 });
 
+function choiceOf(purpose: Purpose, role?: Role): Choice {
+  const use = { purpose, ...(role && { role }) };
+  return { ...use, label: purposeInFull(use) };
+}
+
 /** What two nodes can be connected for, as if the connection `except` were not there. */
 export function choices(graph: Graph, from: Node, to: Node, except?: string): Choice[] {
   if (from.id === to.id) return [];
@@ -228,15 +233,15 @@ export function choices(graph: Graph, from: Node, to: Node, except?: string): Ch
   const taken = new Set(present.filter((one) => one.fromNodeId === from.id && one.toNodeId === to.id).map(({ purpose }) => purpose));
   const frames = new Set(present.filter((one) => one.toNodeId === to.id).map(({ purpose }) => purpose));
   const isFrame = from.type === "image" && to.type === "video";
-  const all: Omit<Choice, "label">[] = [
-    { purpose: "flow" },
-    ...(from.type === "video" ? [] : [{ purpose: "reference" } as const]),
-    ...(from.type === "image" ? Object.keys(ROLE_WORDS).map((role) => ({ purpose: "reference", role: role as Role }) as const) : []),
-    { purpose: "list" },
-    ...(isFrame && !frames.has("first-frame") ? [{ purpose: "first-frame" } as const] : []),
-    ...(isFrame && !frames.has("last-frame") ? [{ purpose: "last-frame" } as const] : []),
+  const all = [
+    choiceOf("flow"),
+    ...(from.type === "video" ? [] : [choiceOf("reference")]),
+    ...(from.type === "image" ? Object.keys(ROLE_WORDS).map((role) => choiceOf("reference", role as Role)) : []),
+    choiceOf("list"),
+    ...(isFrame && !frames.has("first-frame") ? [choiceOf("first-frame")] : []),
+    ...(isFrame && !frames.has("last-frame") ? [choiceOf("last-frame")] : []),
   ];
-  return all.filter(({ purpose }) => !taken.has(purpose)).map((choice) => ({ ...choice, label: purposeInFull(choice) }));
+  return all.filter(({ purpose }) => !taken.has(purpose));
 }
 
 /** What a connection is for, in short. */
