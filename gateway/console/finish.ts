@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { brotliCompressSync } from "node:zlib";
 
 /** Bytes over the network, compressed: what the first page needs, and everything together. */
-const BUDGETS = { first: 130_000, all: 280_000 };
+const BUDGETS = { first: 130_000, all: 300_000 };
 const LICENSES = new Set(["MIT", "ISC", "BSD-3-Clause", "0BSD", "Unlicense"]);
 
 const dist = join(import.meta.dirname, "dist");
