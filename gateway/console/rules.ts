@@ -13,6 +13,7 @@ const RULES: readonly Rule[] = [
   { what: /<dialog\b/, except: ["ui/dialog.tsx"], why: "use Dialog of ui/dialog.tsx: it is a child of the body, where no style of what opens it reaches it" },
   { what: /stand-in|stands? in for/i, why: "say “draft”, as words.ts does" },
   { what: />\s*(Queued|Finishing|Expired)\b|"(Queued|Finishing|Expired)"/, why: "use statusOf of work.ts" },
+  { what: /"(Flow|First frame|Last frame)"|"Reference: |may (not )?be reported as done/, why: "use the words of words.ts" },
   { what: /applied \d* ?operation/i, why: "say what was done, as board/news.ts does" },
 ];
 

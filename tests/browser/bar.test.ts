@@ -99,7 +99,8 @@ scene("every selection has a bar, and all of it is in the menu, the palette, the
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
     await page.setViewportSize({ width: 390, height: 844 });
-    await becomes(() => labels(page), all);
+    // On a phone the Prompt is a sheet, which an item opens.
+    await becomes(async () => (await labels(page)).filter((name) => name !== "Make"), all);
     await page.setViewportSize({ width: 1440, height: 900 });
   }
   await isAccessible();

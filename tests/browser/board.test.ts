@@ -187,13 +187,13 @@ scene("nodes are connected for every purpose that is possible", async ({ page, e
     { title: "Video", type: "video", position: { x: 600, y: 0 }, width: 320, height: 240 },
   ]);
   await openBoard(page, url);
-  const purposes = ["Flow", "Reference: Style", "List", "First frame", "Last frame"];
+  const purposes = ["Comes from", "Guides it: same style", "Belongs together", "Begins with", "Ends with"];
   for (const [index, purpose] of purposes.entries()) {
     await node(page, "Photo").hover({ position: { x: 40, y: 40 } });
     await drag(page, await middle(node(page, "Photo").locator(".react-flow__handle.source")), await middle(node(page, "Video")));
-    await page.getByRole("menu", { name: "Connect for" }).waitFor();
+    await page.getByRole("menu", { name: "Connect as" }).waitFor();
     if (index === 0) {
-      await becomes(() => page.getByRole("menuitem").allTextContents(), ["Flow", "Reference", "Reference: Identity", "Reference: Construction", "Reference: Texture", "Reference: Fit", "Reference: Style", "List", "First frame", "Last frame"]);
+      await becomes(() => page.getByRole("menuitem").allTextContents(), ["Comes from", "Guides it", "Guides it: same person or product", "Guides it: same build", "Guides it: same material", "Guides it: same fit", "Guides it: same style", "Belongs together", "Begins with", "Ends with"]);
       await isAccessible();
     }
     await page.getByRole("menuitem", { name: purpose, exact: true }).click();
@@ -392,7 +392,7 @@ scene("everything is done by keyboard, with the outline and the palette", async 
   await page.keyboard.type("second");
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("Enter");
-  await page.getByRole("menu", { name: "Connect for" }).waitFor();
+  await page.getByRole("menu", { name: "Connect as" }).waitFor();
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("Enter");
   const connected = await until(canvas, "they are connected", ({ connections }) => connections.length === 1);

@@ -11,7 +11,7 @@ import { env } from "node:process";
 import { after, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 
-import type { Browser, BrowserContext, Page } from "playwright-core";
+import type { Browser, BrowserContext, BrowserContextOptions, Page } from "playwright-core";
 
 import { launch } from "./chromium.ts";
 import { isLaidOut } from "./geometry.ts";
@@ -41,8 +41,8 @@ export interface Scene {
   permit: (origin: string) => void;
   /** Does something when the case has ended, however it ended. */
   afterwards: (task: () => Promise<void>) => void;
-  /** Another person at another browser. */
-  guest: () => Promise<Page>;
+  /** Another person at another browser, or on another device. */
+  guest: (device?: BrowserContextOptions) => Promise<Page>;
   /** Asserts that the layout has no fault, that every image has an alternative text, and that axe finds nothing serious now, in light and in dark. At the end of the case that is done for every open page. */
   isAccessible: () => Promise<void>;
 }
@@ -55,8 +55,8 @@ export function scene(name: string, run: (scene: Scene) => Promise<void>, second
     const watch = new Watch();
     const contexts: BrowserContext[] = [];
     const tasks: (() => Promise<void>)[] = [];
-    const visit = async (): Promise<Page> => {
-      const context = await (await browser()).newContext({ baseURL: BASE_URL, reducedMotion: "reduce", viewport: { width: 1280, height: 800 } });
+    const visit = async (device: BrowserContextOptions = {}): Promise<Page> => {
+      const context = await (await browser()).newContext({ baseURL: BASE_URL, reducedMotion: "reduce", viewport: { width: 1280, height: 800 }, ...device });
       contexts.push(context);
       await watch.attach(context);
       return context.newPage();

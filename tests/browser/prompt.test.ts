@@ -69,7 +69,7 @@ scene("an empty board asks for a prompt at once, and two clicks and a text make 
   await page.keyboard.press("Enter");
   await until(canvas, "the image is made", (graph) => made(graph).length === 1, token);
   await hasKeyboard(page);
-  for (const [width, height] of [[1440, 900], [1024, 700], [390, 844]] as const) {
+  for (const [width, height] of [[1440, 900], [1024, 700]] as const) {
     await page.setViewportSize({ width, height });
     const { x, y, width: across, height: down } = await box(prompt(page));
     assert(x >= 0 && y >= 0 && x + across <= width && y + down <= height, `the Prompt is in the window of ${width}`);

@@ -14,18 +14,18 @@ scene("the review says whether the work is done, and room is made where a dry ru
   await openBoard(page, url);
   await page.getByRole("button", { name: "1 finding" }).click();
   const panel = page.getByRole("complementary", { name: "Findings" });
-  const review = panel.getByRole("region", { name: "Completion review" });
-  await review.getByText("The work may not be reported as done yet.").waitFor();
-  await panel.getByText("Warning agent_overlap").waitFor();
+  const review = panel.getByRole("region", { name: "Summary" });
+  await review.getByText("Please look at 1 thing.").waitFor();
+  await panel.getByText("Two things cover each other.").waitFor();
   await isAccessible();
   const viewer = await guest();
   await signIn(viewer, await reader(), url);
   await viewer.getByRole("button", { name: "1 finding" }).click();
-  await viewer.getByText("The work may not be reported as done yet.").waitFor();
+  await viewer.getByText("Please look at 1 thing.").waitFor();
   await becomes(() => viewer.getByRole("button", { name: "Make room" }).count(), 0);
   await panel.getByRole("button", { name: "Make room" }).click();
   await page.getByRole("button", { name: "No findings" }).waitFor();
-  await review.getByText("The work may be reported as done.").waitFor();
+  await review.getByText("Everything is in order.").waitFor();
   const { nodes } = await read(canvas);
   assert.deepEqual([titled({ nodes } as never, "Below")?.position, titled({ nodes } as never, "Beside")?.position], [{ x: 0, y: 0 }, { x: 320, y: 0 }], "only one node is moved");
   await page.getByRole("button", { name: "Undo", exact: true }).click();
@@ -55,7 +55,7 @@ scene("an owner's board waits for no review, and says what could not be read", a
   await page.unroute(`**${path(canvas, "/review")}`);
   await panel.getByRole("button", { name: "Try again" }).click();
   await page.getByRole("button", { name: "No findings" }).waitFor();
-  await panel.getByText("The work may be reported as done.").waitFor();
+  await panel.getByText("Everything is in order.").waitFor();
 });
 
 scene("outputs that a person should compare with the product are listed", async ({ page, expect, isAccessible }) => {
@@ -77,7 +77,7 @@ scene("outputs that a person should compare with the product are listed", async 
   await openBoard(page, url);
   await page.locator('[data-panel="findings"]').click();
   const panel = page.getByRole("complementary", { name: "Findings" });
-  await panel.getByRole("heading", { name: "Product fidelity" }).waitFor();
+  await panel.getByRole("heading", { name: "The product in the results" }).waitFor();
   await panel.getByText("Compare these with the product.").waitFor();
   await isAccessible();
   await panel.locator("li", { hasText: "Hero" }).getByRole("button", { name: "Show" }).first().click();

@@ -16,6 +16,7 @@ import { apply, BASE_URL, signInLink } from "./service.ts";
 import { openReview } from "./review.ts";
 import { field, isLive } from "./steps.ts";
 import { openStudio } from "./studio.ts";
+import { hasNoWords } from "./words.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const IMAGES = join(ROOT, "docs/images/console");
@@ -218,6 +219,8 @@ for (const [name, , go] of SCREENS) {
   }
   await take(page, name);
   assert.deepEqual(faults, [], name);
+  // Settings are also for those who write programs.
+  if (!page.url().includes("/settings")) await hasNoWords(page, name);
   for (const title of ["There is nothing here for you", "Settings need a sign-in link", "This could not be shown"]) {
     assert(name === "missing" || !(await page.getByRole("heading", { name: title }).isVisible()), `${name}: ${title}`);
   }

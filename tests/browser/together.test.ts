@@ -245,7 +245,7 @@ scene("a viewer has the board with everything that reads, and nothing that chang
   await tree.press("Home");
   await tree.press("Enter");
   await tree.press("Delete");
-  await page.getByRole("treeitem", { name: /^Connection: / }).waitFor();
+  await page.getByRole("treeitem", { name: /^Connection to / }).waitFor();
   await isAccessible();
   await page.keyboard.press("Control+k");
   await page.keyboard.type("add");

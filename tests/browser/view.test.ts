@@ -1,7 +1,7 @@
 /** The view of the board, and the colors of the console. */
 import assert from "node:assert/strict";
 
-import { box, drag, node, openBoard, plane, saved, text } from "./board.ts";
+import { box, drag, node, openBoard, plane, saved, text, titled, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
 import { makeBoard, read, stranger } from "./service.ts";
 import { signIn } from "./steps.ts";
@@ -108,16 +108,23 @@ scene("a finger selects what is drawn, and ends a selection", async ({ page, exp
   await said.waitFor();
   await tap(at(15_000, 10_000));
   await said.waitFor({ state: "detached" });
-  await tap(at(1000, 800));
-  await said.waitFor();
-  // A finger moves the view.
   const start = at(1000, 800);
-  await touch("touchStart", start);
-  for (const step of [10, 30, 60]) await touch("touchMove", { x: start.x + step, y: start.y + step });
-  await touch("touchEnd");
-  await page.waitForTimeout(500);
-  await said.waitFor();
+  const slide = async () => {
+    await touch("touchStart", start);
+    for (const step of [10, 30, 60]) await touch("touchMove", { x: start.x + step, y: start.y + step });
+    await touch("touchEnd");
+    await page.waitForTimeout(500);
+  };
+  // A finger moves the view, and what is selected.
+  await slide();
   assert.equal((await read(canvas)).revision, revision, "nothing has moved");
+  const after = await plane(page);
+  Object.assign(start, after(1000, 800));
+  await tap(start);
+  await said.waitFor();
+  await slide();
+  await said.waitFor();
+  await until(canvas, "it has moved", (graph) => (titled(graph, "Here")?.position.x ?? 0) > 100);
 });
 
 scene("the small map fits a screen of another density", async ({ page, expect }) => {

@@ -8,6 +8,7 @@ import { Problem } from "./errors.ts";
 import { onReached, reached } from "./reached.ts";
 import { loadEditor } from "./screens/canvas.tsx";
 import "./ui/base.css";
+import { followKeyboard } from "./ui/screen.ts";
 import { applyTheme } from "./ui/theme.ts";
 import { countUploads, resumeUploads } from "./uploads.ts";
 
@@ -48,6 +49,7 @@ onReached(() => {
 addEventListener("beforeunload", (event) => countUploads() > 0 && event.preventDefault());
 
 applyTheme();
+followKeyboard();
 if (isBoardLikely) {
   loadEditor().catch(() => {});
   import("./sync/storage.ts").then(({ prepare }) => prepare(), () => {});

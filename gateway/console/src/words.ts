@@ -1,7 +1,8 @@
 /** What the console says in place of names of the contract. */
 import type { components } from "./contract.ts";
 
-export type ErrorCode = components["schemas"]["ErrorCode"];
+type Schemas = components["schemas"];
+export type ErrorCode = Schemas["ErrorCode"];
 
 /** What has happened, and what a person can do, by the code of an answer. */
 const ERRORS: Record<ErrorCode, readonly [happened: string, remedy: string]> = {
@@ -26,6 +27,50 @@ const ERRORS: Record<ErrorCode, readonly [happened: string, remedy: string]> = {
 
 /** What is said of a result that the embedded runtime has made in place of a model. */
 export const DRAFT = { mark: "draft", sentence: "Made by a draft model. Choose a model to make the real one." };
+
+/** What is to be looked at, by the code of a finding. */
+const FINDINGS: Record<Schemas["FindingCode"], string> = {
+  agent_overlap: "Two things cover each other.",
+  user_overlap: "Two things cover each other.",
+  frames_touch: "This is too near to something else.",
+  sections_staggered: "This Section is in line with none of the others.",
+  section_overflow: "This reaches beyond its Section.",
+  text_truncated: "The end of this text is cut off.",
+  reference_source_empty: "This is to be made from a place that has no image yet.",
+  reference_source_missing: "What this was made from is gone.",
+  reference_cycle: "These are made from each other in a circle.",
+  stand_in_output: DRAFT.sentence,
+  empty_slot: "This place is empty. Fill it, or delete it.",
+  line_crosses_node: "A line runs behind something else, or over a title.",
+  picture_cropped: "The edges of this image are cut off.",
+  upscaled_output: "This was enlarged so much that it may look soft.",
+  mask_not_applied: "The mask was not used: the model made an image of another shape.",
+};
+
+/** What a finding says to a person; what the service says, for one that this console does not know. */
+export const findingWords = ({ code, message }: { code: string; message: string }): string => (FINDINGS as Record<string, string>)[code] ?? `${message}.`;
+
+/** What a connection says of where it leads: from what this comes, and so on. */
+export const PURPOSE_WORDS: Record<Schemas["Connection"]["purpose"], string> = {
+  flow: "Comes from",
+  reference: "Guides it",
+  list: "Belongs together",
+  "first-frame": "Begins with",
+  "last-frame": "Ends with",
+};
+
+/** What of an image guides another one. */
+export const ROLE_WORDS: Record<NonNullable<Schemas["Connection"]["role"]>, string> = {
+  identity: "same person or product",
+  construction: "same build",
+  texture: "same material",
+  fit: "same fit",
+  style: "same style",
+};
+
+/** Who pays for a model: the service, or a key of one's own. */
+export const payerOf = ({ connectionId, connectionName }: Pick<Schemas["Model"], "connectionId" | "connectionName">): string =>
+  typeof connectionId === "string" ? `your ${connectionName} key` : "included";
 
 /** What has happened and what to do, as two sentences; undefined for a code that this console does not know. */
 export function errorWords(code: string | undefined): string | undefined {

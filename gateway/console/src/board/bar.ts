@@ -8,6 +8,7 @@ import { nameOf } from "../sync/change.ts";
 import { type Connection, isSection, type Node } from "../sync/graph.ts";
 import { combinationOf, type Press } from "../ui/keys.ts";
 import type { IconName } from "../ui/parts.tsx";
+import { isNarrow } from "../ui/screen.ts";
 import type { Box, Point, Size } from "../view.ts";
 import { canCompare, canLook, compare, lookAt } from "./album.ts";
 import { aligned, distributed, isLocked, sameSize } from "./arrange.ts";
@@ -172,6 +173,8 @@ const ROWS: Record<string, Row> = {
   // Make
   edit: { label: "Edit", labelOf: ({ nodes }) => (nodes.length > 1 ? "Edit each" : "Edit"), icon: "edit", can: mayMakeImages, run: make("edit") },
   variations: { label: "Variations", icon: "copy", can: mayMakeImages, run: make("variations") },
+  // Elsewhere, the Prompt is open on it.
+  fill: { label: "Make", icon: "agent", can: (selected) => isNarrow() && mayMakeImages(selected), run: ({ board }) => openPrompt(board) },
   "make-from": { label: "Make from this", icon: "agent", can: mayMakeImages, run: make("generate") },
   "use-in-make": { label: "Use in Make", icon: "agent", can: mayMakeImages, run: make("generate") },
   again: { label: "Make again…", icon: "redo", can: (selected) => mayMakeImages(selected) && draftAt(selected) !== undefined, run: (selected) => makeAgain(selected.board, draftAt(selected) as NonNullable<ReturnType<typeof draftAt>>) },
@@ -250,6 +253,7 @@ const ROWS: Record<string, Row> = {
   choose: { label: "Choose an image…", icon: "image", can: ({ board, nodes }) => board.scopes.includes("asset:read") && all(nodes, isEmptySlot), run: ({ board }) => board.set({ panel: "assets" }) },
   download: { label: "Download", icon: "download", isReading: true, can: (selected) => filesOf(selected).length > 0, run: (selected) => (isOne(selected) && one(selected).asset !== undefined ? download(one(selected)) : saveZip(selected)) },
   connect: { label: "Connect the two…", icon: "connection", keys: ["C"], can: ({ nodes }) => nodes.length === 2, run: ({ board, nodes }) => board.offer(nodes[0]?.id ?? "", nodes[1]?.id ?? "", { x: innerWidth / 2, y: innerHeight / 3 }) },
+  "connect-to": { label: "Connect…", icon: "connection", can: isOne, run: (selected) => selected.board.set({ connecting: one(selected).id }) },
   rename: { label: "Rename", icon: "text", keys: ["F2", "Enter"], can: isOne, run: (selected) => selected.board.edit(one(selected).id, "title") },
   duplicate: { label: "Duplicate", icon: "copy", keys: ["Mod+D"], run: ({ board }) => board.duplicate() },
   show: { label: "Show the selection", icon: "fit", keys: ["2"], isReading: true, run: ({ board }) => board.surface?.show(board.getUi().selection, Infinity) },
@@ -276,12 +280,12 @@ const SHARED: Record<string, { icon: IconName; label: string; run: (board: Board
 const LAST = "duplicate show front back lock inspect";
 /** What a selection has, in the order of the bar, and behind its last button. */
 const TABLE: Record<Kind, [bar: string, more: string]> = {
-  image: ["edit variations format crop add-text favorite download", `look rework before mark again resize turn grade section export rename ${LAST} delete`],
+  image: ["edit variations format crop add-text favorite download", `look rework before mark again resize turn grade section export rename connect-to ${LAST} delete`],
   images: ["edit format add-text actions use-in-make compare arrange section download", `look variations favorite mark connect export ${LAST} delete`],
-  slot: ["attempt upload choose delete", `rename section export ${LAST}`],
-  text: ["make-from smaller larger lines color grow arrange", `write rename section connect export ${LAST} delete`],
-  section: ["tidy fit present export color members", `rename recipes ${LAST} delete`],
-  video: ["look frame favorite download", `mark section export rename ${LAST} delete`],
+  slot: ["attempt fill upload choose delete", `rename section export connect-to ${LAST}`],
+  text: ["make-from smaller larger lines color grow arrange", `write rename section connect connect-to export ${LAST} delete`],
+  section: ["tidy fit present export color members", `rename recipes connect-to ${LAST} delete`],
+  video: ["look frame favorite download", `mark section export rename connect-to ${LAST} delete`],
   mixed: ["arrange section use-in-make download", `favorite mark connect members export ${LAST} delete`],
   link: ["purpose around delete", ""],
 };

@@ -1,7 +1,8 @@
 /** The bar of the selection: above it, or on touch screens and narrow windows at the bottom edge. What it has is in `bar.ts`. */
-import { type KeyboardEvent, useEffect, useLayoutEffect, useRef, useState, useSyncExternalStore } from "react";
+import { type KeyboardEvent, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { keyNames } from "../ui/keys.ts";
 import { Icon } from "../ui/parts.tsx";
+import { useIsTouch } from "../ui/screen.ts";
 import type { Box } from "../view.ts";
 import { barName, freePart, type Item, itemsOf, placeBar, runItem } from "./bar.ts";
 import styles from "./bar.module.css";
@@ -9,14 +10,6 @@ import type { Board, Ui } from "./board.ts";
 import type { Camera } from "./camera.ts";
 import { lineAt } from "./shapes.ts";
 import { boundsOf } from "./spatial.ts";
-
-const TOUCH = "(width < 760px), (pointer: coarse)";
-const listenToTouch = (listener: () => void) => {
-  const query = matchMedia(TOUCH);
-  query.addEventListener("change", listener);
-  return () => query.removeEventListener("change", listener);
-};
-export const useIsTouch = () => useSyncExternalStore(listenToTouch, () => matchMedia(TOUCH).matches);
 
 /** How far the dots at the ends of a connection, and its label, reach beyond its line, in pixels. */
 const BESIDE_LINE = 10;

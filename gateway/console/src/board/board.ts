@@ -26,7 +26,6 @@ import {
   moved,
   newNode,
   pasted,
-  purposeOf,
   removed,
   resized,
   sectioned,
@@ -95,12 +94,18 @@ export type Menu =
   /** The form that makes formats of the selected images. */
   | { kind: "format"; at: Point }
   /** The purpose of a connection that exists. */
-  | { kind: "purpose"; connection: string; at: Point };
+  | { kind: "purpose"; connection: string; at: Point }
+  /** What the row at the bottom of a narrow window opens. */
+  | { kind: "phone"; of: "add" | "more"; at: Point };
 
 export interface Ui {
   selection: ReadonlySet<string>;
-  /** Whether keys put the selection together, so that Tab leaves it alone. */
+  /** Whether keys or taps put the selection together: Tab leaves it alone, and a tap adds to it or takes away. */
   isCollecting: boolean;
+  /** Whether a finger was the last that pressed on the board. */
+  isTouch: boolean;
+  /** The node that the next one which is pressed is connected with. */
+  connecting: string | undefined;
   /** The connection that is selected. */
   link: string | undefined;
   editing: { id: string; field: "content" | "title" } | undefined;
@@ -108,7 +113,7 @@ export interface Ui {
   /** Whether Space is held, so that a drag moves the view. */
   isPanning: boolean;
   menu: Menu | undefined;
-  dialog: "palette" | "keys" | "present" | undefined;
+  dialog: "palette" | "keys" | "present" | "share" | undefined;
   /** The export that is under way. */
   handover: { text: string; done: number; of: number; cancel: () => void } | undefined;
   drag: (Drag & { guides?: Guide[]; isCopy?: boolean }) | undefined;
@@ -167,6 +172,8 @@ export class Board {
   #ui: Ui = {
     selection: NOTHING,
     isCollecting: false,
+    isTouch: false,
+    connecting: undefined,
     link: undefined,
     editing: undefined,
     tool: "select",
@@ -347,6 +354,24 @@ export class Board {
     this.set({ isCollecting: this.#ui.selection.size > 0 });
   }
 
+  /** A finger rests on a node: from now on, taps put the selection together. */
+  collect(id: string): void {
+    this.select([id], "add");
+    this.set({ isCollecting: true });
+  }
+
+  /** A node was pressed: it is selected, it joins or leaves the selection, or it is connected. A second tap on a text or a place writes there. */
+  pick(id: string, at: Point, isAdding: boolean): void {
+    const { connecting, isTouch, isCollecting, selection } = this.#ui;
+    const node = this.graph.nodes.get(id);
+    if (connecting !== undefined) {
+      this.set({ connecting: undefined });
+      this.offer(connecting, id, at);
+    } else if (isAdding || (isTouch && isCollecting)) this.select([id], "toggle");
+    else if (isTouch && node && selection.size === 1 && selection.has(id) && (isPlace(node) || (node.asset === undefined && !isSection(node)))) this.edit(id);
+    else this.select([id]);
+  }
+
   /** Whether a node that is reached with Tab is not selected: more would be lost than one selected node. */
   get keepsSelection(): boolean {
     return this.#ui.isCollecting || this.#ui.selection.size > 1;
@@ -389,6 +414,7 @@ export class Board {
     }
     this.settle();
     if (this.#ui.menu) this.set({ menu: undefined });
+    else if (this.#ui.connecting !== undefined) this.set({ connecting: undefined });
     else if (this.#ui.editing) this.stopEditing();
     else if (this.#ui.prompt && shownSubject(this.graph, this.#ui) === this.#ui.prompt) closePrompt(this);
     else this.set({ selection: NOTHING, isCollecting: false, link: undefined, tool: "select" });
@@ -683,7 +709,7 @@ export class Board {
     const { panel, prompt } = this.#ui;
     const isInside = document.activeElement === document.body || document.activeElement?.closest("aside");
     this.set({ panel: undefined, prompt: panel === "make" ? undefined : prompt, attempt: undefined, action: undefined });
-    if (isInside) document.querySelector<HTMLElement>(`[data-panel="${panel}"]`)?.focus();
+    if (isInside) (document.querySelector<HTMLElement>(`[data-panel="${panel}"]`) ?? document.querySelector<HTMLElement>('[data-panel="more"]'))?.focus();
   }
 
   // Texts
@@ -746,7 +772,7 @@ export class Board {
   connect(from: string, to: string, { purpose, role }: Choice): void {
     this.settle();
     const id = this.newId();
-    this.engine.perform(`Connect for ${purposeOf({ purpose, ...(role && { role }) })}`, [{ do: "connect", connection: connectionOf(id, from, to, purpose, role) }]);
+    this.engine.perform("Connect two things", [{ do: "connect", connection: connectionOf(id, from, to, purpose, role) }]);
     this.set({ menu: undefined });
     this.selectLink(id);
   }

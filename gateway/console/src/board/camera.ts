@@ -1,4 +1,5 @@
 /** What part of the plane is seen, and how it is moved. */
+import { isNarrow } from "../ui/screen.ts";
 import type { Box, Point, Size } from "../view.ts";
 import type { Board, Surface } from "./board.ts";
 import { onPlane, pannedTo, type Viewport, viewFor } from "./places.ts";
@@ -14,10 +15,9 @@ const READING_ZOOM = 1;
 const LEAST_SEEN = 48;
 /** The window is larger than the view by this many pixels, and moves in steps of this size. */
 const MARGIN = 240;
-/** What the tools and buttons at the edges cover of the board, in pixels: of a wide one, and of one that is as narrow as a phone. */
+/** What the tools and buttons at the edges cover of the board, in pixels: in a wide window, and in one that is as narrow as a phone. */
 const COVERED = { left: 76, top: 64, right: 0, bottom: 76 };
-const COVERED_NARROW = { left: 0, top: 64, right: 0, bottom: 132 };
-const NARROW = 640;
+const COVERED_NARROW = { left: 0, top: 0, right: 0, bottom: 56 };
 /** What stays empty around what is shown as a whole, in pixels. */
 const INSET = 24;
 /** How long after a gesture the view does not move by itself, in milliseconds. */
@@ -119,14 +119,6 @@ export class Camera implements Surface {
     for (const listener of this.#promptListeners) listener();
   };
 
-  /** In a narrow window, moves the view so that the Prompt does not cover what is selected. */
-  clearPrompt(): void {
-    const selected = this.#boxOf(this.#board.getUi().selection);
-    if (!selected || this.#screen.width >= NARROW || encloses(this.free(), selected)) return;
-    const view = pannedTo(this.#view, this.#uncovered(), selected);
-    if (view) this.#go(view);
-  }
-
   /** Calls `listener` whenever the Prompt has come, gone, or moved. */
   readonly subscribeToPrompt = (listener: () => void): (() => void) => {
     this.#promptListeners.add(listener);
@@ -224,9 +216,7 @@ export class Camera implements Surface {
   /** The part of the board that no tool covers, in its pixels. */
   #uncovered(): Box {
     const { width, height } = this.#screen;
-    const { left, top, right, ...covered } = width < NARROW ? COVERED_NARROW : COVERED;
-    // In a narrow window, the Prompt lies at the bottom.
-    const bottom = width < NARROW && this.#prompt ? height - this.#prompt.y : covered.bottom;
+    const { left, top, right, bottom } = isNarrow() ? COVERED_NARROW : COVERED;
     return { x: left, y: top, width: Math.max(width - left - right, 1), height: Math.max(height - top - bottom, 1) };
   }
 

@@ -2,7 +2,7 @@
 import { type KeyboardEvent, type PointerEvent, type RefObject, useState } from "react";
 import { Icon, Button } from "../ui/parts.tsx";
 import type { Box, Point, Size } from "../view.ts";
-import { useIsTouch } from "./bar.tsx";
+import { useIsTouch } from "../ui/screen.ts";
 import type { Board } from "./board.ts";
 import { middleOf } from "./spatial.ts";
 import { type Crop, cropOf, cropped, drawnCrop, entered, type Handle, MOST_DEGREES, movedCrop, ratioIn, resetCrop, resizedCrop, snappedBy, snappedMove, type Stage, uprightSize, withDegrees, withMirror, withQuarter, withRatio, withSidesSwapped } from "./stage.ts";

@@ -3,12 +3,14 @@ import { type KeyboardEvent, useEffect, useRef, useState } from "react";
 import { flushSync } from "react-dom";
 import { isSection } from "../sync/graph.ts";
 import { keyNames } from "../ui/keys.ts";
+import { useIsTouch } from "../ui/screen.ts";
 import { type Entry, EntryKind, KeyDialog, type KeyGroup, Keys, PaletteDialog } from "../ui/palette.tsx";
 import { exportItems, type Item as SelectionItem, itemsOf, keyRows, leavesOf, runItem } from "./bar.ts";
 import type { Board, Menu } from "./board.ts";
 import { type Command, COMMANDS, isPossible } from "./commands.ts";
 import styles from "./dialogs.module.css";
 import { type Choice, kindOf, type Kind } from "./gestures.ts";
+import { phoneItems } from "./phone.tsx";
 
 const GROUPS = ["Add", "Edit", "Select", "View"] as const;
 const GESTURES: KeyGroup = {
@@ -127,6 +129,7 @@ type ListMenu = Exclude<Menu, { kind: "format" }>;
 export function BoardMenu({ board, menu }: { board: Board; menu: ListMenu }) {
   const element = useRef<HTMLDivElement>(null);
   const { title, items } = contentOf(board, menu);
+  const isSheet = useIsTouch();
   const [before] = useState(() => document.activeElement);
   const giveBack = (id?: string) => {
     // The outline, connections and the bar open menus, too.
@@ -142,7 +145,9 @@ export function BoardMenu({ board, menu }: { board: Board; menu: ListMenu }) {
   useEffect(() => {
     element.current?.querySelector<HTMLElement>("[role=menuitem]")?.focus();
     const outside = (event: PointerEvent) => {
-      if (!element.current?.contains(event.target as HTMLElement)) board.set({ menu: undefined });
+      // A press beside a sheet closes it when it ends: nothing below takes it.
+      const all = element.current?.closest("[data-sheet]") ?? element.current;
+      if (!all?.contains(event.target as HTMLElement)) board.set({ menu: undefined });
     };
     addEventListener("pointerdown", outside, true);
     return () => removeEventListener("pointerdown", outside, true);
@@ -165,8 +170,8 @@ export function BoardMenu({ board, menu }: { board: Board; menu: ListMenu }) {
 
   const left = Math.max(Math.min(menu.at.x, innerWidth - 280), 8);
   const top = Math.min(menu.at.y, innerHeight - 60 - items.length * 36);
-  return (
-    <div ref={element} role="menu" tabIndex={-1} aria-label={title} className={styles.menu} style={{ left, top: Math.max(top, 64) }} onKeyDown={type}>
+  const list = (
+    <div ref={element} role="menu" tabIndex={-1} aria-label={title} className={styles.menu} {...(!isSheet && { style: { left, top: Math.max(top, 64) } })} onKeyDown={type}>
       <p className={styles.menuTitle}>{title}</p>
       {items.map(({ label, purpose, hint, run }) => (
         <button
@@ -193,6 +198,13 @@ export function BoardMenu({ board, menu }: { board: Board; menu: ListMenu }) {
       ))}
     </div>
   );
+  if (!isSheet) return list;
+  return (
+    // oxlint-disable-next-line jsx-a11y/click-events-have-key-events, jsx-a11y/no-static-element-interactions -- Escape closes it
+    <div className={styles.sheet} data-sheet onClick={({ target, currentTarget }) => target === currentTarget && close()}>
+      {list}
+    </div>
+  );
 }
 
 const item = ({ label, purpose }: Choice, run: () => void): Item => ({ label, purpose, run });
@@ -210,8 +222,9 @@ function itemOfSelection(board: Board, menu: ListMenu & { kind: "selection" | "e
 function contentOf(board: Board, menu: ListMenu): { title: string; items: Item[] } {
   if (menu.kind === "connect") {
     const { from, to } = menu;
-    return { title: "Connect for", items: board.offered(from, to).map((choice) => item(choice, () => board.connect(from, to, choice))) };
+    return { title: "Connect as", items: board.offered(from, to).map((choice) => item(choice, () => board.connect(from, to, choice))) };
   }
+  if (menu.kind === "phone") return { title: menu.of === "add" ? "Add" : "More", items: phoneItems(board, menu.of) };
   if (menu.kind === "selection") {
     const all = itemsOf(board);
     const opened = all.find(({ id }) => id === menu.of);

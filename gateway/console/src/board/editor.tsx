@@ -10,13 +10,14 @@ import type { Live } from "../live.ts";
 import { Peers } from "../pointers.ts";
 import { Connection, Presence, Side } from "../screens/canvas-parts.tsx";
 import page from "../screens/canvas.module.css";
-import { Review } from "../screens/review.tsx";
-import { Share } from "../screens/share.tsx";
+import { askingIn, Review } from "../screens/review.tsx";
+import { Share, ShareDialog } from "../screens/share.tsx";
 import { useSession } from "../session.ts";
 import { useBeforeEnd, useDraft, useTitle } from "../ui/hooks.ts";
 import { combinationOf, isDialogOpen, isMenuOpen } from "../ui/keys.ts";
 import { later, laterDialog, loads } from "../ui/later.tsx";
 import { Button, Empty, Failure, Icon, Waiting } from "../ui/parts.tsx";
+import { useIsNarrow } from "../ui/screen.ts";
 import { Shell } from "../ui/shell.tsx";
 import { UploadList } from "../ui/upload-list.tsx";
 import { ASSET, AssetPanel, draggedAsset } from "./asset-panel.tsx";
@@ -45,6 +46,7 @@ import { Inspector } from "./inspector.tsx";
 import { MOST_TEXT } from "./limits.ts";
 import { batchOf } from "./making.ts";
 import { OutlineTree } from "./outline.tsx";
+import { PhoneRow, TapState } from "./phone.tsx";
 import { Make } from "./prompt.tsx";
 import { Recipes } from "./recipes.tsx";
 import { remediesOf } from "./remedies.ts";
@@ -108,6 +110,8 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
   const title = graph?.title ?? review?.canvas.title;
   const nodes = graph?.nodes.size ?? review?.canvas.nodeCount;
   const areMarked = useMemo(() => graph !== undefined && hasMarks(graph), [graph]);
+  const isPhone = useIsNarrow();
+  const shared = { ...canvasOf(handle), title: title ?? "", accessRole: role };
   useTitle(title ?? "");
   useCurrentBalance(graph);
   useEndings(board, graph, session.scopes.includes("job:manage"));
@@ -261,12 +265,12 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
             <Presence live={live} peers={peers} />
             {canChange && <SaveState board={board} snapshot={snapshot} />}
             <Connection live={live} />
-            {graph && graph.nodes.size > 0 && (
+            {graph && graph.nodes.size > 0 && !isPhone && (
               <Button look="quiet" className={styles.export} data-export aria-label="Export" aria-haspopup="menu" aria-keyshortcuts="Shift+E" title="Export (⇧ E)" onClick={() => openExport(board)}>
                 <Icon name="export" size={16} />
               </Button>
             )}
-            <Share canvas={{ ...canvasOf(handle), title: title ?? "", accessRole: role }} />
+            {!isPhone && <Share canvas={shared} />}
           </>
         }
       >
@@ -297,12 +301,14 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
               Tab moves through the nodes in view, Ctrl Space selects several, Ctrl period goes to what can be done with them, arrow keys move the selection, question mark lists all keys. The outline has the same content as a tree.
             </p>
             <p role="status" className="unseen">
-              {ui.selection.size > 0 && `${count(ui.selection.size, "node")} selected${ui.isCollecting ? ". Tab keeps the selection, Escape ends it." : ""}`}
+              {ui.selection.size > 0 && `${count(ui.selection.size, "node")} selected${!ui.isCollecting ? "" : ui.isTouch ? ". A tap adds one or takes it away." : ". Tab keeps the selection, Escape ends it."}`}
             </p>
             {graph?.nodes.size === 0 && (
               <div className={styles.hint}>
                 <Empty title="This canvas is empty">
-                  {canChange ? (
+                  {canChange && isPhone ? (
+                    <p>Add or make something below.</p>
+                  ) : canChange ? (
                     <p>
                       Drop or paste images, double-click to write, or press <kbd>?</kbd> for all keys.
                     </p>
@@ -312,9 +318,9 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
                 </Empty>
               </div>
             )}
-            {graph && <Toolbar board={board} ui={ui} onFiles={addFiles} />}
-            <ZoomControls board={board} />
-            <PanelToggles board={board} panel={ui.panel} isFiltering={ui.filter !== undefined} areMarked={areMarked} scopes={session.scopes} findings={review?.validation.findings.filter(({ severity }) => severity !== "info").length} />
+            {graph && (isPhone ? <PhoneRow board={board} ui={ui} onFiles={addFiles} /> : <Toolbar board={board} ui={ui} onFiles={addFiles} />)}
+            {!isPhone && <ZoomControls board={board} />}
+            {!isPhone && <PanelToggles board={board} panel={ui.panel} isFiltering={ui.filter !== undefined} areMarked={areMarked} scopes={session.scopes} findings={review && askingIn(review).length} />}
             <div className={styles.foot}>
               <Stopped board={board} canvas={handle} snapshot={snapshot} again={reload} />
               <div className={styles.cards} role="status" aria-atomic="false">
@@ -326,6 +332,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
               <Notices board={board} />
               <Said board={board} />
               <ActivityLine board={board} news={snapshot.news} own={session.label} />
+              <TapState board={board} ui={ui} />
             </div>
             {graph && ui.stage && <StageLayer board={board} canvas={handle} stage={ui.stage} />}
           </div>
@@ -376,6 +383,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
         {ui.dialog === "palette" && graph && <Palette board={board} close={() => closeDialog(board)} />}
         {ui.dialog === "present" && <Present board={board} slidesOf={slidesOf} partOf={partOf} SlideView={SlideView} close={() => closeDialog(board)} />}
         {ui.dialog === "keys" && <KeyList board={board} close={() => closeDialog(board)} />}
+        {ui.dialog === "share" && <ShareDialog canvas={shared} close={() => closeDialog(board)} />}
       </Shell>
     </BoardContext>
   );
@@ -428,7 +436,7 @@ function PanelToggles({ board, panel, findings, scopes, isFiltering, areMarked }
   const canMake = canChange && (scopes.includes("image:generate") || scopes.includes("video:generate"));
   const [canSeeAssets, canSeeRuns] = [canChange && scopes.includes("asset:read"), canChange && scopes.includes("job:manage")];
   return (
-    <div className={page.toggles}>
+    <div className={page.toggles} data-fades>
       <Button data-panel="findings" aria-expanded={panel === "findings"} className={findings === undefined ? undefined : findings > 0 ? page.found : page.clear} onClick={() => board.togglePanel("findings")}>
         <Icon name={findings === 0 ? "check" : "finding"} size={16} />
         {findings === undefined ? "Findings" : findings > 0 ? count(findings, "finding") : "No findings"}

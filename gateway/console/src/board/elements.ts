@@ -6,7 +6,7 @@ import { isLocked } from "./arrange.ts";
 import type { Ui } from "./board.ts";
 import type { BoardEdge } from "./edges.tsx";
 import { matchingIn } from "./filter.ts";
-import { described, stateId, useOf } from "./gestures.ts";
+import { described, purposeInFull, stateId } from "./gestures.ts";
 import { linksAt } from "./links.ts";
 import { type BoardNode, typeOf } from "./nodes.tsx";
 import { lineAt } from "./shapes.ts";
@@ -24,7 +24,7 @@ function endOf(graph: Graph, ids: string[]): Point | undefined {
   return box && { x: box.x - BESIDE, y: box.y + box.height / 2 };
 }
 
-type State = Pick<Ui, "selection" | "isCollecting" | "editing" | "drag" | "resize" | "link" | "tool" | "filter">;
+type State = Pick<Ui, "selection" | "isCollecting" | "isTouch" | "editing" | "drag" | "resize" | "link" | "tool" | "filter">;
 
 /** Elements with what they were made of. */
 type Known<Element> = Map<string, { key: unknown[]; element: Element }>;
@@ -97,7 +97,9 @@ export class Elements {
     const number = variantOf(graph, node.id)?.number;
     // What does not match the filter is seen faintly, and cannot be reached, unless it is selected: it may have just been made.
     const isFaint = !isSelected && !(matchingIn(graph, ui.filter)?.has(node.id) ?? true);
-    const key = [node, isSelected, isResizable, editing, start, by?.x, by?.y, resized, label, number, isFaint];
+    // A finger moves what is selected, and else the view.
+    const isFixed = isLocked(node) || (ui.isTouch && !isSelected);
+    const key = [node, isSelected, isFixed, isResizable, editing, start, by?.x, by?.y, resized, label, number, isFaint];
     const known = this.#nodes.get(node.id);
     if (known && known.key.every((part, at) => part === key[at])) return known;
     const { x, y, width, height } = resized ?? boxOf(node);
@@ -116,7 +118,7 @@ export class Elements {
         selected: isSelected,
         zIndex: isFrame ? 0 : 1000 + z,
         ariaLabel: label,
-        ...(isLocked(node) && { draggable: false }),
+        ...(isFixed && { draggable: false }),
         ...((node.type === "image" || node.type === "video") && node.asset === undefined && { domAttributes: { "aria-describedby": stateId(node.id) } }),
         ...(isFaint && { className: "faint", focusable: false, domAttributes: { inert: true } }),
         data: { node, editing, isResizable, number },
@@ -133,7 +135,7 @@ export class Elements {
 
   #edge(graph: Graph, connection: Connection, isSelected: boolean, isEndSelected: boolean, end: Point | undefined): { key: unknown[]; element: BoardEdge } {
     const name = (id: string) => graph.nodes.get(id)?.title ?? "";
-    const label = `Connection from ${name(connection.fromNodeId)} to ${name(connection.toNodeId)}, ${useOf(connection)}`;
+    const label = `Connection from ${name(connection.fromNodeId)} to ${name(connection.toNodeId)}${connection.purpose === "flow" ? "" : `, ${purposeInFull(connection).toLowerCase()}`}`;
     const key = [connection, isSelected, isEndSelected, end?.x, end?.y, label];
     const known = this.#edges.get(connection.id);
     if (known && known.key.every((part, at) => part === key[at])) return known;

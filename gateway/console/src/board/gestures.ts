@@ -2,6 +2,7 @@
 import { type Change, remove, update } from "../sync/change.ts";
 import { type Connection, type Graph, isSection, type Node, type Purpose, type Role, valueOf, withFields } from "../sync/graph.ts";
 import type { Box, Point, Size } from "../view.ts";
+import { PURPOSE_WORDS, ROLE_WORDS } from "../words.ts";
 import { isOver, statusOf } from "../work.ts";
 import { linksAt } from "./links.ts";
 import { marksSaid } from "./marks.ts";
@@ -209,14 +210,6 @@ export interface Choice {
   label: string;
 }
 
-const ROLES: [Role, string][] = [
-  ["identity", "Identity"],
-  ["construction", "Construction"],
-  ["texture", "Texture"],
-  ["fit", "Fit"],
-  ["style", "Style"],
-];
-
 export const connectionOf = (id: string, fromNodeId: string, toNodeId: string, purpose: Purpose, role?: Role): Connection => ({
   id,
   handle: `connection:${id}`,
@@ -228,6 +221,11 @@ export const connectionOf = (id: string, fromNodeId: string, toNodeId: string, p
   ...(role && { role }),
 });
 
+function choiceOf(purpose: Purpose, role?: Role): Choice {
+  const use = { purpose, ...(role && { role }) };
+  return { ...use, label: purposeInFull(use) };
+}
+
 /** What two nodes can be connected for, as if the connection `except` were not there. */
 export function choices(graph: Graph, from: Node, to: Node, except?: string): Choice[] {
   if (from.id === to.id) return [];
@@ -235,25 +233,22 @@ export function choices(graph: Graph, from: Node, to: Node, except?: string): Ch
   const taken = new Set(present.filter((one) => one.fromNodeId === from.id && one.toNodeId === to.id).map(({ purpose }) => purpose));
   const frames = new Set(present.filter((one) => one.toNodeId === to.id).map(({ purpose }) => purpose));
   const isFrame = from.type === "image" && to.type === "video";
-  const all: Choice[] = [
-    { purpose: "flow", label: "Flow" },
-    ...(from.type === "video" ? [] : [{ purpose: "reference", label: "Reference" } as const]),
-    ...(from.type === "image" ? ROLES.map(([role, name]): Choice => ({ purpose: "reference", role, label: `Reference: ${name}` })) : []),
-    { purpose: "list", label: "List" },
-    ...(isFrame && !frames.has("first-frame") ? [{ purpose: "first-frame", label: "First frame" } as const] : []),
-    ...(isFrame && !frames.has("last-frame") ? [{ purpose: "last-frame", label: "Last frame" } as const] : []),
+  const all = [
+    choiceOf("flow"),
+    ...(from.type === "video" ? [] : [choiceOf("reference")]),
+    ...(from.type === "image" ? Object.keys(ROLE_WORDS).map((role) => choiceOf("reference", role as Role)) : []),
+    choiceOf("list"),
+    ...(isFrame && !frames.has("first-frame") ? [choiceOf("first-frame")] : []),
+    ...(isFrame && !frames.has("last-frame") ? [choiceOf("last-frame")] : []),
   ];
   return all.filter(({ purpose }) => !taken.has(purpose));
 }
 
-/** What a connection is for, in words. */
-export function purposeOf({ purpose, role }: Pick<Connection, "purpose" | "role">): string {
-  if (role) return role;
-  return purpose.replace("-", " ");
-}
+/** What a connection is for, in short. */
+export const purposeOf = ({ purpose, role }: Pick<Connection, "purpose" | "role">): string => (role ? ROLE_WORDS[role] : PURPOSE_WORDS[purpose].toLowerCase());
 
-/** The same with both, for who does not see the line. */
-export const useOf = ({ purpose, role }: Pick<Connection, "purpose" | "role">): string => `${purpose.replace("-", " ")}${role ? `: ${role}` : ""}`;
+/** The same in full, as a choice and for who does not see the line. */
+export const purposeInFull = ({ purpose, role }: Pick<Connection, "purpose" | "role">): string => `${PURPOSE_WORDS[purpose]}${role ? `: ${ROLE_WORDS[role]}` : ""}`;
 
 // Words
 

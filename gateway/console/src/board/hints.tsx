@@ -7,7 +7,7 @@ import type { Graph, Node } from "../sync/graph.ts";
 import { combinationOf } from "../ui/keys.ts";
 import { Keys } from "../ui/palette.tsx";
 import { freePart } from "./bar.ts";
-import { useIsTouch } from "./bar.tsx";
+import { useIsTouch } from "../ui/screen.ts";
 import type { Board, Ui } from "./board.ts";
 import type { Camera } from "./camera.ts";
 import styles from "./hints.module.css";

@@ -2,6 +2,7 @@
 import type { ImageOperation, Model } from "../api.ts";
 import { firstOf } from "../format.ts";
 import type { Fields, Graph, Node, Role } from "../sync/graph.ts";
+import { ROLE_WORDS } from "../words.ts";
 import { isOver } from "../work.ts";
 
 /** An image that guides a result: that of a node, or one that is on no node any more. */
@@ -46,7 +47,6 @@ export interface ActionAttempt {
 
 const OPERATIONS = new Set(["generate", "edit", "variations"]);
 /** What an image can guide a result to, in words. */
-export const ROLE_WORDS: Record<Role, string> = { identity: "same person or product", construction: "same build", texture: "same material", fit: "same fit", style: "same style" };
 export const ROLES = Object.keys(ROLE_WORDS) as Role[];
 export const MOST_REFERENCES = 16;
 export const MOST_PROMPT = 8000;

@@ -8,6 +8,7 @@ import { SessionContext } from "../session.ts";
 import { isSection, type Node } from "../sync/graph.ts";
 import type { Box } from "../view.ts";
 import { Icon } from "../ui/parts.tsx";
+import { useIsTouch } from "../ui/screen.ts";
 import { explained, isOver, statusOf } from "../work.ts";
 import { imageBefore } from "./attempts.ts";
 import { noteColors, textColors } from "./colors.ts";
@@ -217,6 +218,8 @@ function VideoContent({ node }: { node: Node }) {
   return video ? <VideoArea node={node} video={video} others={slot} /> : slot;
 }
 
+const WritingHint = () => <span className={styles.hint}>{useIsTouch() ? "Tap twice to write" : "Double-click to write"}</span>;
+
 const NoteNode = memo(({ data: { node, editing, isResizable }, selected }: Props) => {
   const { canChange } = useBoard();
   const { content = "", color, textAlign } = node.metadata;
@@ -241,7 +244,7 @@ const NoteNode = memo(({ data: { node, editing, isResizable }, selected }: Props
         <TextField id={node.id} field="content" value={content} label={`Text of ${node.title || "the node"}`} className={styles.text} lettersOf={letterSize} />
       ) : (
         <p className={styles.content} dir="auto">
-          {content || (canChange && <span className={styles.hint}>Double-click to write</span>)}
+          {content || (canChange && <WritingHint />)}
         </p>
       )}
       {node.metadata.createdBy === "agent" && (
@@ -261,6 +264,7 @@ const SectionNode = memo(({ data: { node, editing, isResizable }, selected }: Pr
       {isResizable && <Resizer node={node} />}
       <div
         className={styles.sectionHead}
+        data-title
         dir="auto"
         style={{ "--size": Math.min(node.metadata.fontSize ?? 0, node.height / 2) } as CSSProperties}
         onDoubleClick={(event) => (event.stopPropagation(), board.edit(node.id, "title"))}

@@ -45,8 +45,8 @@ function rowsOf(graph: Graph, closed: ReadonlySet<string>): Row[] {
     if (!isOpen) return;
     for (const [index, member] of below.entries()) add(member, level + 1, index + 1, size);
     for (const [index, { connection, to }] of links.entries()) {
-      const name = `${purposeOf(connection)} to ${to.title || kindOf(to)}`;
-      rows.push({ key: connection.id, level: level + 1, place: below.length + index + 1, of: size, label: `→ ${name}`, name: `Connection: ${name}`, icon: "connection", node: to, connection: connection.id });
+      const what = `${to.title || kindOf(to)}${connection.purpose === "flow" ? "" : `, ${purposeOf(connection)}`}`;
+      rows.push({ key: connection.id, level: level + 1, place: below.length + index + 1, of: size, label: `→ ${what}`, name: `Connection to ${what}`, icon: "connection", node: to, connection: connection.id });
     }
   };
   const sorted = roots.toSorted((a, b) => Number(isSection(b)) - Number(isSection(a)));

@@ -7,7 +7,8 @@ import { Thumb } from "../library/thumb.tsx";
 import { useSession } from "../session.ts";
 import { Button, Icon } from "../ui/parts.tsx";
 import type { Board } from "./board.ts";
-import { ROLE_WORDS, ROLES } from "./making.ts";
+import { ROLE_WORDS } from "../words.ts";
+import { ROLES } from "./making.ts";
 import styles from "./prompt.module.css";
 import { type Chip, currentSubject, type Form, keyOf, type Mode, type Use, write } from "./prompting.ts";
 

@@ -13,11 +13,12 @@ import { useSession } from "../session.ts";
 import { type Graph, isSection, type Node } from "../sync/graph.ts";
 import { Button, Icon, messageOf } from "../ui/parts.tsx";
 import { QueueHint } from "../ui/queues.tsx";
+import { isNarrow, useIsNarrow, useIsTouch } from "../ui/screen.ts";
 import type { Box } from "../view.ts";
+import { payerOf } from "../words.ts";
 import { explained, isActive, isOver, statusOf } from "../work.ts";
 import { ASSET, draggedAsset } from "./asset-panel.tsx";
 import { itemsOf } from "./bar.ts";
-import { useIsTouch } from "./bar.tsx";
 import { MOST_RESULTS, startBatch, TOO_MANY } from "./batch.ts";
 import type { Board, Ui } from "./board.ts";
 import type { Camera } from "./camera.ts";
@@ -40,7 +41,6 @@ import {
   keyOf,
   type Mode,
   MODES,
-  NARROW,
   panelSubject,
   placePrompt,
   referencesOf,
@@ -80,6 +80,7 @@ function useKinds(): { image: boolean; video: boolean } {
 export function PromptLayer({ camera, ...props }: Props & { camera: Camera }) {
   const { board, canvas, graph, ui } = props;
   const { image, video } = useKinds();
+  const isPhone = useIsNarrow();
   const subject = shownSubject(graph, ui);
   useLayoutEffect(() => board.set({ written: { ...stored(canvas), ...board.getUi().written } }), [board, canvas]);
   const { written } = ui;
@@ -90,7 +91,8 @@ export function PromptLayer({ camera, ...props }: Props & { camera: Camera }) {
     const { prompt } = board.getUi();
     if (opened !== undefined && prompt?.opened === opened) board.set({ prompt: { ...prompt, opened: undefined } });
   }, [board, opened]);
-  if (!subject || (!image && !video && subject.ids.length === 0 && !ui.prompt)) return null;
+  // There, it is a sheet.
+  if (isPhone || !subject || (!image && !video && subject.ids.length === 0 && !ui.prompt)) return null;
   return <OnBoard key={keyOf(subject)} {...props} camera={camera} subject={subject} />;
 }
 
@@ -107,7 +109,6 @@ function OnBoard({ camera, subject, ...props }: Props & { camera: Camera; subjec
   // Without a render: the view moves in each frame.
   useLayoutEffect(() => {
     const element = frame.current as HTMLDivElement;
-    const stage = element.closest<HTMLElement>("[data-stage]");
     const others = [...graph.nodes.values()].filter((one) => !ui.selection.has(one.id) && !isSection(one)).map(boxOf);
     const onBoard = (box: Box): Box => {
       const { left, top, width, height } = camera.toBoard(box);
@@ -123,14 +124,10 @@ function OnBoard({ camera, subject, ...props }: Props & { camera: Camera; subjec
     };
     const place = () => {
       const bounds = boundsOf(anchors);
-      const isNarrow = innerWidth < NARROW;
       const bar = hasBar ? (isTouch ? "bottom" : "above") : undefined;
       const caption = node && isPlace(node) ? captionOf(node) * camera.view.zoom : undefined;
       const covers = (own: Box) => others.some((other) => touches(own, onBoard(other)));
-      const at = placePrompt(camera.screen, heightAt, bounds && onBoard(bounds), caption, isNarrow, bar, covers);
-      // Cards and notices lie above it.
-      if (isNarrow) stage?.style.setProperty("--prompt", `${heightAt(at.width) + 8}px`);
-      else stage?.style.removeProperty("--prompt");
+      const at = placePrompt(camera.screen, heightAt, bounds && onBoard(bounds), caption, bar, covers);
       element.style.width = `${at.width}px`;
       element.style.transform = `translate(${Math.round(at.left)}px, ${Math.round(at.top)}px)`;
       camera.placePrompt({ x: at.left, y: at.top, width: at.width, height: heightAt(at.width) });
@@ -146,12 +143,9 @@ function OnBoard({ camera, subject, ...props }: Props & { camera: Camera; subjec
     return () => {
       stop();
       observer.disconnect();
-      stage?.style.removeProperty("--prompt");
       camera.placePrompt(undefined);
     };
   });
-
-  useEffect(() => camera.clearPrompt(), [camera]);
 
   /** Whether nodes are dragged over it. */
   const isUnder = (event: { clientX: number; clientY: number }) => {
@@ -353,6 +347,8 @@ function PromptForm({ board, canvas, graph, ui, subject, node, isPanel = false, 
           maxCredits,
         });
       }
+      // The sheet covers the place where the result is made.
+      if (isNarrow()) board.closePanel();
     } catch (error) {
       setError(error);
       if (error instanceof Problem && error.creditCost !== undefined) void queries.invalidateQueries({ queryKey: ["models"] });
@@ -575,9 +571,9 @@ function ModelChoice({ board, form, query }: { board: Board; form: Form; query: 
   }
   return (
     <Select label="Model" value={model.id} set={set}>
-      {models.map(({ id, name, connectionName, creditCost, estimatedSeconds, beta, standIn }) => (
+      {models.map(({ id, name, creditCost, estimatedSeconds, beta, standIn, ...payer }) => (
         <option key={id} value={id}>
-          {name} · {connectionName} · {priceOf(creditCost)}
+          {name} · {payerOf(payer)} · {priceOf(creditCost)}
           {estimatedSeconds !== undefined && ` · ${estimatedSeconds} s`}
           {beta && " · beta"}
           {standIn && " · draft model"}

@@ -7,6 +7,7 @@ import type { Element } from "../elements/calls.ts";
 import { firstOf } from "../format.ts";
 import { sessionEnd } from "../session-end.ts";
 import type { Graph, Node, Purpose, Role } from "../sync/graph.ts";
+import { isNarrow } from "../ui/screen.ts";
 import type { Box, Size } from "../view.ts";
 import { isOver } from "../work.ts";
 import type { Board, Ui } from "./board.ts";
@@ -104,11 +105,11 @@ export const currentSubject = (board: Board): Subject => {
   return ui.panel === "make" ? panelSubject(ui) : (shownSubject(board.graph, ui) ?? selected(ui));
 };
 
-/** Opens the Prompt on what is selected, and gives it the keyboard. */
+/** Opens the Prompt on what is selected, and gives it the keyboard. In a narrow window it is the panel, which is a sheet there. */
 export function openPrompt(board: Board, change: Written = {}): void {
   const ui = board.getUi();
   const shown = ui.panel === "make" ? panelSubject(ui) : shownSubject(board.graph, ui);
-  board.set({ prompt: { ...(shown ?? selected(ui)), opened: performance.now() }, menu: undefined });
+  board.set({ prompt: { ...(shown ?? selected(ui)), opened: performance.now() }, menu: undefined, ...(isNarrow() && { panel: "make" }) });
   if (Object.keys(change).length > 0) write(board, change);
 }
 
@@ -366,12 +367,8 @@ const EDGE = 8;
 const WIDTH = 560;
 /** A place that is at least so wide on the screen has the Prompt in it. */
 const LEAST_PLACE = 280;
-/** In a window that is less wide, a Prompt lies at the bottom. */
-export const NARROW = 760;
 /** How high the bar of the selection is with the gap below it, in pixels. */
 const BAR = 52;
-/** How high the tools and buttons are at the bottom of a narrow window. */
-const TOOLS = 132;
 /** The part of the board that tools and buttons cover. */
 const COVERED = { left: 76, top: 64, right: 16, bottom: 76 };
 
@@ -389,24 +386,23 @@ const clamp = (value: number, least: number, most: number) => Math.max(Math.min(
  * `caption`: if that is a place, how high its title is, which is not covered. `heightAt`: how high it is at a width. `bar`: where the bar
  * of the selection is, which it leaves room for.
  */
-export function placePrompt(screen: Size, heightAt: (width: number) => number, box: Box | undefined, caption: number | undefined, isNarrow = false, bar?: "above" | "bottom", covers: (box: Box) => boolean = () => false): Placed {
-  const [left, right, least] = isNarrow ? [EDGE, EDGE, EDGE] : [COVERED.left, COVERED.right, COVERED.top];
+export function placePrompt(screen: Size, heightAt: (width: number) => number, box: Box | undefined, caption: number | undefined, bar?: "above" | "bottom", covers: (box: Box) => boolean = () => false): Placed {
+  const { left, right, top: least } = COVERED;
   const edge = screen.height - EDGE - (bar === "bottom" ? BAR : 0);
-  // In a narrow window, the tools make way if there is a bar.
-  const bottom = Math.min(screen.height - (isNarrow ? (bar ? 0 : TOOLS) : COVERED.bottom), edge);
+  const bottom = Math.min(screen.height - COVERED.bottom, edge);
   const at = (middle: number, width: number) => ({ left: clamp(middle - width / 2, left, screen.width - right - width), width });
   const room = screen.width - left - right;
   const end = box ? box.y + box.height - (caption ?? 0) - EDGE : 0;
-  if (box && caption !== undefined && !isNarrow && box.width >= LEAST_PLACE) {
+  if (box && caption !== undefined && box.width >= LEAST_PLACE) {
     const width = Math.min(box.width - 2 * EDGE, WIDTH, room);
     const top = end - heightAt(width);
     const inside = at(box.x + box.width / 2, width);
     const isSeen = top >= least && end <= edge && inside.left >= box.x && inside.left + width <= box.x + box.width;
     if (isSeen && top >= box.y + EDGE) return { ...inside, top };
   }
-  const width = isNarrow ? room : clamp(WIDTH, 0, room);
+  const width = clamp(WIDTH, 0, room);
   const height = heightAt(width);
-  if (box && !isNarrow) {
+  if (box) {
     const { left: middle } = at(box.x + box.width / 2, width);
     const above = box.y - GAP - height;
     const level = clamp(box.y, least, Math.max(bottom - height, least));

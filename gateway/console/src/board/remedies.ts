@@ -4,7 +4,10 @@ import type { Remedies } from "../screens/review.tsx";
 import { nameOf, operationsOf } from "../sync/change.ts";
 import type { Board } from "./board.ts";
 import { moved } from "./gestures.ts";
+import { layOut } from "./layout.ts";
+import { draftOf } from "./making.ts";
 import { placesAround } from "./places.ts";
+import { makeAgain } from "./prompting.ts";
 
 /** Places that are tried before it is said that none is free. */
 const MOST_TRIES = 8;
@@ -46,6 +49,22 @@ export function remediesOf(board: Board, canvas: string): Remedies {
       board.surface?.show(ids);
     },
 
-    ...(board.canChange && { makeRoom }),
+    remedyOf(finding) {
+      if (!board.canChange) return undefined;
+      const { code, nodeHandles } = finding;
+      if (code === "agent_overlap" || code === "user_overlap") return { label: "Make room", run: () => makeRoom(finding) };
+      const [node, other] = nodesOf(nodeHandles);
+      if (!node || other) return undefined;
+      if (code === "text_truncated") return { label: "Grow", run: () => layOut(board, "Fit to the text", (_, real) => [{ type: "node.fit", nodeId: real(node.id) }]) };
+      const draft = code === "stand_in_output" && board.scopes.includes("image:generate") ? draftOf(board.graph, node) : undefined;
+      if (!draft) return undefined;
+      return {
+        label: "Make again…",
+        run: () => {
+          board.select([node.id]);
+          makeAgain(board, draft);
+        },
+      };
+    },
   };
 }

@@ -18,8 +18,10 @@ import { type BoardEdge, edgeTypes } from "./edges.tsx";
 import { Elements, MOST_RENDERED } from "./elements.ts";
 import { matchingIn } from "./filter.ts";
 import { enclosed } from "./gestures.ts";
+import { useFading } from "./fading.ts";
 import { Guides } from "./guides.tsx";
 import { Hints } from "./hints.tsx";
+import { onHold } from "./hold.ts";
 import { Dots, Minimap, Overview } from "./layers.tsx";
 import { type BoardNode, nodeTypes } from "./nodes.tsx";
 import { PromptLayer } from "./prompt.tsx";
@@ -48,7 +50,7 @@ addEventListener("pointerdown", () => (isTabLast = false), true);
 export function Surface(props: Props) {
   const [frame, setFrame] = useState<HTMLDivElement | null>(null);
   return (
-    <div ref={setFrame} onFocus={({ currentTarget }) => (currentTarget.dataset["focus"] = isTabLast ? "tab" : "")} className={styles.frame} data-tool={props.ui.isPanning ? "hand" : props.ui.tool} data-reading={!props.board.canChange || undefined}>
+    <div ref={setFrame} onFocus={({ currentTarget }) => (currentTarget.dataset["focus"] = isTabLast ? "tab" : "")} className={styles.frame} data-tool={props.ui.isPanning ? "hand" : props.ui.tool} data-collecting={(props.ui.isTouch && props.ui.isCollecting) || undefined} data-reading={!props.board.canChange || undefined}>
       {frame && (
         <ReactFlowProvider>
           <Flow {...props} frame={frame} />
@@ -118,6 +120,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
   const { canChange } = board;
   const { selection, drag, areLinesHidden } = ui;
   const matching = matchingIn(graph, ui.filter);
+  useFading(camera, frame, selection);
   const scene = useMemo(() => ({ graph, index, rendered, selection, drag, areLinesHidden, matching }), [graph, index, rendered, selection, drag, areLinesHidden, matching]);
 
   // The node that has the keyboard stays when it leaves the view. When it goes, because it is deleted or far away, the board has the keyboard.
@@ -129,6 +132,17 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
   }, [camera, isFocusLost]);
 
   useEffect(() => camera.connect((view, duration) => void setViewport(view, { duration })), [camera, setViewport]);
+
+  /** The press of a finger or a pen that is for the board: the library does not move the view with it. Two fingers are always for the view. */
+  const isOwnPress = useRef(false);
+  /** Whether the finger that presses has rested on something: it is no tap any more. */
+  const isHeld = useRef(false);
+  const cancelPress = useRef<() => void>(undefined);
+  useEffect(() => {
+    const keep = (event: TouchEvent) => isOwnPress.current && event.touches.length === 1 && event.stopPropagation();
+    frame.addEventListener("touchstart", keep, true);
+    return () => frame.removeEventListener("touchstart", keep, true);
+  }, [frame]);
 
   /** Where the pointer was pressed, and how far it went from there before a drag began, in the plane: the library forgets that. */
   const pressed = useRef<Point>(undefined);
@@ -179,24 +193,44 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
 
   /**
    * A press on the empty plane begins a rectangle that selects, or is a click. On a node that is drawn it begins a drag; on a Section only
-   * if that is selected, since the inside of a Section is the plane. A finger moves the view: only its tap selects.
+   * if that is selected, since the inside of a Section is the plane. A finger moves the view, unless it is on what is selected, or taps put
+   * the selection together; one that rests on a node begins that.
    */
   function press(event: PointerEvent) {
-    if (event.isPrimary) pressed.current = camera.toPlane(placeOf(event.nativeEvent));
-    if (!isPane(event.target) || event.button !== 0 || !event.isPrimary || isHand) return;
     const isTouch = event.pointerType === "touch";
-    const start = camera.toPlane(placeOf(event.nativeEvent));
-    const before = isAdding(event) ? [...board.getUi().selection] : [];
+    isOwnPress.current = false;
+    isHeld.current = false;
+    if (isTouch !== board.getUi().isTouch) board.set({ isTouch });
+    if (!event.isPrimary) return cancelPress.current?.();
+    const place = placeOf(event.nativeEvent);
+    const start = camera.toPlane(place);
+    pressed.current = start;
+    const target = event.target as Element;
+    const { selection, isCollecting } = board.getUi();
     const at = index.at(start);
     const hit = at && !rendered.has(at.id) ? at : undefined;
-    const grabbed = canChange && !isTouch && hit && !isLocked(hit) && !isAdding(event) && (!isSection(hit) || board.getUi().selection.has(hit.id)) ? hit : undefined;
+    const id = target.closest(".react-flow__node")?.getAttribute("data-id") ?? (isPane(target) ? hit?.id : undefined);
+    if (isTouch && id !== undefined && !target.closest("input, textarea, button, video")) {
+      onHold(event, () => {
+        isHeld.current = true;
+        board.collect(id);
+      });
+    }
+    if (!isPane(target) || event.button !== 0 || isHand) return;
+    const isAlso = isAdding(event) || (isTouch && isCollecting);
+    const before = isAlso ? [...selection] : [];
+    const isSelected = hit !== undefined && selection.has(hit.id);
+    const isGrab = isTouch ? isSelected : !isAlso && (isSelected || !hit || !isSection(hit));
+    const grabbed = canChange && hit && !isLocked(hit) && isGrab ? hit : undefined;
+    const isOwn = !isTouch || isCollecting || grabbed !== undefined;
+    isOwnPress.current = isOwn;
     let isDrag = false;
     const stop = new AbortController();
     const move = (next: globalThis.PointerEvent) => {
       const isStart = !isDrag && Math.hypot(next.clientX - event.clientX, next.clientY - event.clientY) > DRAG_START;
       if (isStart && grabbed) board.beginDrag(grabbed.id);
       isDrag ||= isStart;
-      if (!isDrag || isTouch) return;
+      if (!isDrag || !isOwn) return;
       const end = camera.toPlane(placeOf(next));
       if (grabbed) {
         board.dragTo({ x: end.x - start.x, y: end.y - start.y });
@@ -205,16 +239,25 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
       const box = { x: Math.min(start.x, end.x), y: Math.min(start.y, end.y), width: Math.abs(end.x - start.x), height: Math.abs(end.y - start.y) };
       setMarquee(box);
       const inReach = index.in(box).filter(({ id }) => matching?.has(id) ?? true);
-      board.select([...before, ...enclosed(inReach, box)]);
+      const ids = [...before, ...enclosed(inReach, box)];
+      if (isTouch) board.set({ selection: new Set(ids) });
+      else board.select(ids);
+    };
+    cancelPress.current = () => {
+      stop.abort();
+      setMarquee(undefined);
+      if (isDrag && grabbed) board.escape();
+      else if (isDrag && isOwn) board.set({ selection: new Set(before) });
     };
     const end = () => {
       stop.abort();
       setMarquee(undefined);
       board.surface?.focus();
       if (isDrag && grabbed) endDrag(grabbed.id);
-      if (isDrag) return;
-      if (hit) board.select([hit.id], isAdding(event) ? "toggle" : "set");
-      else if (!isAdding(event)) board.select([]);
+      if (isDrag || isHeld.current) return;
+      if (hit) board.pick(hit.id, place, isAdding(event));
+      else if (board.getUi().connecting !== undefined) board.set({ connecting: undefined });
+      else if (!isAlso) board.select([]);
     };
     addEventListener("pointermove", move, { signal: stop.signal });
     addEventListener("pointerup", end, { signal: stop.signal });
@@ -239,9 +282,10 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
 
   function doubleClick(event: MouseEvent) {
     if (!isPane(event.target)) return;
+    const { isTouch } = board.getUi();
     const point = camera.toPlane(placeOf(event.nativeEvent));
     const hit = index.at(point);
-    if (!isOverview && canChange) board.create("text", point);
+    if (!isOverview && canChange && !isTouch) board.create("text", point);
     else if (hit) board.surface?.show([hit.id]);
   }
 
@@ -279,10 +323,12 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
         onMove={(event, view) => camera.moved(view, Boolean(event))}
         onMoveEnd={() => camera.keep()}
         onNodesChange={change}
-        onNodeClick={(event, { id }) => board.select([id], isAdding(event) ? "toggle" : "set")}
+        onNodeClick={(event, { id }) => isHeld.current || board.pick(id, placeOf(event.nativeEvent), isAdding(event))}
         onNodeDoubleClick={(_, { id, data: { node } }) => (canLook([node]) ? lookAt(board, [id]) : node.type === "image" || node.type === "video" || !canChange ? board.surface?.show([id]) : board.edit(id))}
         onNodeContextMenu={(event, { id }) => {
           event.preventDefault();
+          // A finger that rests on a node.
+          if (board.getUi().isTouch) return;
           if (!board.getUi().selection.has(id)) board.select([id]);
           board.set({ menu: { kind: "selection", at: placeOf(event.nativeEvent) } });
         }}

@@ -31,7 +31,7 @@ function Tool({ board, id, icon, isPressed }: { board: Board; id: string; icon: 
 
 export function Toolbar({ board, ui, onFiles }: { board: Board; ui: Ui; onFiles: (files: File[]) => void }) {
   return (
-    <div className={styles.tools} role="toolbar" aria-label="Tools" aria-orientation="vertical">
+    <div className={styles.tools} data-fades role="toolbar" aria-label="Tools" aria-orientation="vertical">
       <Button look="quiet" className={styles.tool} aria-label="Select" title="Select (Esc)" aria-pressed={ui.tool === "select"} onClick={() => board.set({ tool: "select" })}>
         <Icon name="cursor" size={20} />
       </Button>
@@ -53,7 +53,7 @@ export function Toolbar({ board, ui, onFiles }: { board: Board; ui: Ui; onFiles:
   );
 }
 
-function FileInput({ onFiles }: { onFiles: (files: File[]) => void }) {
+export function FileInput({ onFiles }: { onFiles: (files: File[]) => void }) {
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => {
     const open = () => input.current?.click();

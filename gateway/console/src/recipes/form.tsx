@@ -9,6 +9,7 @@ import { Thumb } from "../library/thumb.tsx";
 import { TileDialog } from "../library/tiles.tsx";
 import { Unanswered } from "../library/unanswered.tsx";
 import { waitingFor } from "../queues.ts";
+import { payerOf } from "../words.ts";
 import { useSettled } from "../ui/hooks.ts";
 import { Button, Icon, messageOf } from "../ui/parts.tsx";
 import { QueueHint } from "../ui/queues.tsx";
@@ -182,9 +183,9 @@ function Models({ models, value, set }: { models: Model[] | undefined; value: st
       <span>Model for the images</span>
       <select value={value} onChange={({ target }) => set(target.value)}>
         <option value="">As the Recipe says</option>
-        {models?.map(({ handle, name, connectionName, creditCost }) => (
+        {models?.map(({ handle, name, creditCost, ...payer }) => (
           <option key={handle} value={handle}>
-            {name} · {connectionName} · {priceOf(creditCost)} each
+            {name} · {payerOf(payer)} · {priceOf(creditCost)} each
           </option>
         ))}
       </select>

@@ -68,7 +68,10 @@ export function Connection({ live }: { live: Live }) {
 
 export function Side({ title, close, children }: { title: string; close: () => void; children: ReactNode }) {
   const heading = useRef<HTMLHeadingElement>(null);
-  useEffect(() => heading.current?.focus(), []);
+  // Unless something in it has taken the keyboard already.
+  useEffect(() => {
+    if (!heading.current?.closest("aside")?.contains(document.activeElement)) heading.current?.focus();
+  }, []);
   function type(event: KeyboardEvent) {
     if (event.key !== "Escape" || event.defaultPrevented) return;
     // The board keeps its selection.

@@ -16,7 +16,7 @@ import { Board } from "./board.tsx";
 import styles from "./canvas.module.css";
 import { Connection, Presence, Side } from "./canvas-parts.tsx";
 import { MissingCanvas } from "./missing.tsx";
-import { Review } from "./review.tsx";
+import { askingIn, Review } from "./review.tsx";
 import { Share } from "./share.tsx";
 
 const isMissing = (error: unknown) => error instanceof Problem && (error.status === 404 || error.status === 400);
@@ -128,7 +128,7 @@ function Opening() {
 }
 
 function Readable({ handle, review, live }: OpenedProps) {
-  const { canvas, validation } = review;
+  const { canvas } = review;
   useTitle(canvas.title);
   const drawing = useQuery(drawingOf(handle));
   useFollowing(live, canvas.revision, useQuery(reviewOf(handle)));
@@ -140,7 +140,7 @@ function Readable({ handle, review, live }: OpenedProps) {
     setPanel(undefined);
   };
   const toggle = (name: Panel) => setPanel(panel === name ? undefined : name);
-  const findings = validation.findings.filter(({ severity }) => severity !== "info");
+  const findings = askingIn(review);
 
   return (
     <Shell isFixed header={<Header review={review} live={live} />}>

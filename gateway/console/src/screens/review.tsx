@@ -1,39 +1,47 @@
-/** The review of a canvas: whether the work on it can be called done, and what asks for something. */
+/** What on a canvas asks to be looked at. */
 import { useState } from "react";
 import type { CanvasReview, Finding } from "../api.ts";
 import { count } from "../format.ts";
+import { findingWords } from "../words.ts";
 import { Button, Icon, Notice } from "../ui/parts.tsx";
 import styles from "./review.module.css";
 
 /** What can be done about findings on the board. */
 export interface Remedies {
   show: (nodeHandles: string[]) => void;
-  makeRoom?: (finding: Finding) => Promise<void>;
+  /** What mends a finding. */
+  remedyOf: (finding: Finding) => { label: string; run: () => unknown } | undefined;
   /** The title of a node. */
   title: (nodeHandle: string) => string;
 }
 
-const SEVERITIES = { error: "Error", warning: "Warning", info: "Note" } as const;
-const STATUSES = { ready: "Ready", "needs-review": "Needs a look", blocked: "Not finished" } as const;
-const OVERLAPS = new Set(["agent_overlap", "user_overlap"]);
+/** Findings that ask for something. The others are about what people made as they wanted it. */
+export const askingIn = ({ validation }: CanvasReview): Finding[] => validation.findings.filter(({ severity }) => severity !== "info");
 
-export function Review({ review: { validation }, remedies }: { review: CanvasReview; remedies?: Remedies }) {
-  const { completionReview: completion, findings, truncated } = validation;
-  const { outputs, productFidelity } = completion;
-  const asking = findings.filter(({ severity }) => severity !== "info");
+function summaryOf(review: CanvasReview): string {
+  const { outputs, productFidelity } = review.validation.completionReview;
+  const asking = askingIn(review).length + productFidelity.needsReviewOutputHandles.length;
+  if (asking > 0) return `Please look at ${count(asking, "thing")}.`;
+  if (outputs.pendingCount > 0) return "Something is still being made.";
+  return outputs.failedCount > 0 ? `${count(outputs.failedCount, "result")} failed.` : "Everything is in order.";
+}
+
+export function Review({ review, remedies }: { review: CanvasReview; remedies?: Remedies }) {
+  const { completionReview, findings, truncated } = review.validation;
+  const { outputs, productFidelity, status } = completionReview;
+  const asking = askingIn(review);
   const notes = findings.filter(({ severity }) => severity === "info");
+  const counts = ([["results", outputs.count], ["being made", outputs.pendingCount], ["failed", outputs.failedCount]] as const).filter(([, number]) => number > 0);
   return (
     <>
-      <section className={styles.summary} data-status={completion.status} aria-label="Completion review">
+      <section className={styles.summary} data-status={status} aria-label="Summary">
         <h3>
-          <Icon name={completion.status === "ready" ? "check" : "finding"} />
-          {STATUSES[completion.status]}
+          <Icon name={status === "ready" ? "check" : "finding"} />
+          {summaryOf(review)}
         </h3>
-        <p>{completion.instruction}</p>
-        <p className={styles.claim}>{completion.doneClaimAllowed ? "The work may be reported as done." : "The work may not be reported as done yet."}</p>
-        {outputs.count > 0 && (
-          <dl className={styles.outputs} aria-label="Outputs">
-            {([["outputs", outputs.count], ["stored", outputs.durableCount], ["in work", outputs.pendingCount], ["failed", outputs.failedCount]] as const).map(([name, number]) => (
+        {counts.length > 0 && (
+          <dl className={styles.outputs} aria-label="Results">
+            {counts.map(([name, number]) => (
               <div key={name}>
                 <dt>{name}</dt>
                 <dd>{number}</dd>
@@ -43,40 +51,38 @@ export function Review({ review: { validation }, remedies }: { review: CanvasRev
         )}
       </section>
       {productFidelity.status !== "not-applicable" && <Fidelity fidelity={productFidelity} remedies={remedies} />}
-      {asking.length > 0 && <Findings title={count(asking.length, "finding")} findings={asking} remedies={remedies} />}
+      {asking.length > 0 && <Findings findings={asking} remedies={remedies} />}
       {notes.length > 0 && (
         <details className={styles.notes}>
-          <summary>{count(notes.length, "note")} on nodes of people</summary>
+          <summary>{count(notes.length, "more thing")}, made by people</summary>
           <Findings findings={notes} remedies={remedies} />
         </details>
       )}
-      {truncated && <p className={styles.hint}>There are more findings than the service lists.</p>}
+      {truncated && <p className={styles.hint}>There is more than is listed here.</p>}
     </>
   );
 }
 
-function Findings({ title, findings, remedies }: { title?: string; findings: Finding[]; remedies: Remedies | undefined }) {
+function Findings({ findings, remedies }: { findings: Finding[]; remedies: Remedies | undefined }) {
   return (
-    <section className={styles.group}>
-      {title !== undefined && <h3>{title}</h3>}
-      <ul>
-        {findings.map((finding) => (
-          <FindingItem key={`${finding.code} ${finding.nodeHandles.join(" ")} ${finding.connectionHandles.join(" ")}`} finding={finding} remedies={remedies} />
-        ))}
-      </ul>
-    </section>
+    <ul className={styles.group}>
+      {findings.map((finding) => (
+        <FindingItem key={`${finding.code} ${finding.nodeHandles.join(" ")} ${finding.connectionHandles.join(" ")}`} finding={finding} remedies={remedies} />
+      ))}
+    </ul>
   );
 }
 
 function FindingItem({ finding, remedies }: { finding: Finding; remedies: Remedies | undefined }) {
   const [isBusy, setIsBusy] = useState(false);
   const [error, setError] = useState<unknown>();
-  const { code, severity, message, nodeHandles } = finding;
+  const { severity, nodeHandles } = finding;
+  const remedy = remedies?.remedyOf(finding);
 
-  async function makeRoom() {
+  async function mend() {
     setIsBusy(true);
     setError(undefined);
-    await remedies?.makeRoom?.(finding).catch(setError);
+    await Promise.resolve(remedy?.run()).catch(setError);
     setIsBusy(false);
   }
 
@@ -84,10 +90,7 @@ function FindingItem({ finding, remedies }: { finding: Finding; remedies: Remedi
     <li className={styles.finding} data-severity={severity}>
       <Icon name="finding" />
       <div>
-        <p>{message}</p>
-        <p className={styles.code}>
-          {SEVERITIES[severity]} <code>{code}</code>
-        </p>
+        <p>{findingWords(finding)}</p>
         {remedies && nodeHandles.length > 0 && (
           <>
             <p className={styles.names}>
@@ -98,9 +101,9 @@ function FindingItem({ finding, remedies }: { finding: Finding; remedies: Remedi
             </p>
             <div className={styles.remedies}>
               <Button onClick={() => remedies.show(nodeHandles)}>Show</Button>
-              {remedies.makeRoom && OVERLAPS.has(code) && (
-                <Button isBusy={isBusy} onClick={() => void makeRoom()}>
-                  {isBusy ? "Making room…" : "Make room"}
+              {remedy && (
+                <Button isBusy={isBusy} onClick={() => void mend()}>
+                  {remedy.label}
                 </Button>
               )}
             </div>
@@ -114,16 +117,15 @@ function FindingItem({ finding, remedies }: { finding: Finding; remedies: Remedi
 
 type Fidelity = CanvasReview["validation"]["completionReview"]["productFidelity"];
 
-/** Outputs to compare with the product that they were made from. */
+/** Results to compare with the product that they were made from. */
 function Fidelity({ fidelity, remedies }: { fidelity: Fidelity; remedies: Remedies | undefined }) {
-  const { status, reviewedOutputCount, needsReviewOutputHandles, evidenceMissingOutputHandles, reasons = [] } = fidelity;
-  const reasonOf = (handle: string) => reasons.find(({ nodeHandle }) => nodeHandle === handle)?.reason;
+  const { status, reviewedOutputCount, needsReviewOutputHandles, evidenceMissingOutputHandles } = fidelity;
   return (
     <section className={styles.group}>
-      <h3>Product fidelity</h3>
+      <h3>The product in the results</h3>
       <p className={styles.hint}>
-        {status === "passed" ? "Every output contains the product's own pixels. " : "Compare these with the product. "}
-        {reviewedOutputCount > 0 && status !== "passed" && `${count(reviewedOutputCount, "other output")} with its own pixels need no look. `}
+        {status === "passed" ? "Every result contains the product’s own pixels. " : "Compare these with the product. "}
+        {reviewedOutputCount > 0 && status !== "passed" && `${count(reviewedOutputCount, "other result")} with its own pixels need no look. `}
         The service follows how images were made; it does not compare them.
       </p>
       <ul>
@@ -132,10 +134,9 @@ function Fidelity({ fidelity, remedies }: { fidelity: Fidelity; remedies: Remedi
             <Icon name="image" />
             <div>
               <p>
-                <bdi>{remedies?.title(handle) ?? "An output"}</bdi>
-                {evidenceMissingOutputHandles.includes(handle) && " · origin unknown"}
+                <bdi>{remedies?.title(handle) ?? "A result"}</bdi>
+                {evidenceMissingOutputHandles.includes(handle) && " · it is not known what it was made from"}
               </p>
-              {reasonOf(handle) && <p className={styles.code}>{reasonOf(handle)}</p>}
               {remedies && (
                 <div className={styles.remedies}>
                   <Button onClick={() => remedies.show([handle])}>Show</Button>

@@ -74,7 +74,7 @@ export function Webhooks() {
           <p className={parts.text}>
             {status
               ? "No delivery of the last 30 days is in this state."
-              : "Give a start the object webhook, with a url and a secret of your choice. Each delivery then appears here, for 30 days after its last attempt."}
+              : "Webhooks are set by programs when they start work. Each delivery then appears here, for 30 days after its last attempt."}
           </p>
         </Empty>
       )}
