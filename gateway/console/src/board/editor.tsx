@@ -349,8 +349,8 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
         </div>
         {ui.menu && graph && <BoardMenu key={JSON.stringify(ui.menu)} board={board} menu={ui.menu} />}
         {ui.look && graph && <BoardLook board={board} graph={graph} look={ui.look} close={() => board.set({ look: undefined })} />}
-        {ui.dialog === "palette" && graph && <Palette board={board} close={() => closeDialog(board)} />}
-        {ui.dialog === "keys" && <KeyList board={board} close={() => closeDialog(board)} />}
+        {ui.dialog === "palette" && graph && <Palette board={board} close={() => closeDialog(board, "palette")} />}
+        {ui.dialog === "keys" && <KeyList board={board} close={() => closeDialog(board, "keys")} />}
       </Shell>
     </BoardContext>
   );
@@ -392,8 +392,9 @@ function useEndings(board: Board, graph: Graph | undefined, mayKnow: boolean): v
   }, [board, graph, mayKnow]);
 }
 
-function closeDialog(board: Board): void {
-  if (board.getUi().dialog !== undefined) board.set({ dialog: undefined });
+/** Closes this dialog. Another one may have been opened since, if it was closed by the browser. */
+function closeDialog(board: Board, dialog: Ui["dialog"]): void {
+  if (board.getUi().dialog === dialog) board.set({ dialog: undefined });
 }
 
 function PanelToggles({ board, panel, findings, scopes, isFiltering, areMarked }: { board: Board; panel: Ui["panel"]; findings: number | undefined; scopes: string[]; isFiltering: boolean; areMarked: boolean }) {
