@@ -380,10 +380,10 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
         </div>
         {ui.menu && graph && (ui.menu.kind === "format" ? <FormatForm board={board} canvas={handle} at={ui.menu.at} /> : <BoardMenu key={JSON.stringify(ui.menu)} board={board} menu={ui.menu} />)}
         {ui.look && graph && <BoardLook board={board} graph={graph} look={ui.look} close={() => board.set({ look: undefined })} />}
-        {ui.dialog === "palette" && graph && <Palette board={board} close={() => closeDialog(board)} />}
-        {ui.dialog === "present" && <Present board={board} slidesOf={slidesOf} partOf={partOf} SlideView={SlideView} close={() => closeDialog(board)} />}
-        {ui.dialog === "keys" && <KeyList board={board} close={() => closeDialog(board)} />}
-        {ui.dialog === "share" && <ShareDialog canvas={shared} close={() => closeDialog(board)} />}
+        {ui.dialog === "palette" && graph && <Palette board={board} close={() => closeDialog(board, "palette")} />}
+        {ui.dialog === "present" && <Present board={board} slidesOf={slidesOf} partOf={partOf} SlideView={SlideView} close={() => closeDialog(board, "present")} />}
+        {ui.dialog === "keys" && <KeyList board={board} close={() => closeDialog(board, "keys")} />}
+        {ui.dialog === "share" && <ShareDialog canvas={shared} close={() => closeDialog(board, "share")} />}
       </Shell>
     </BoardContext>
   );
@@ -427,8 +427,9 @@ function useEndings(board: Board, graph: Graph | undefined, mayKnow: boolean): v
   }, [board, graph, mayKnow]);
 }
 
-function closeDialog(board: Board): void {
-  if (board.getUi().dialog !== undefined) board.set({ dialog: undefined });
+/** Closes this dialog. Another one may have been opened since, if it was closed by the browser. */
+function closeDialog(board: Board, dialog: Ui["dialog"]): void {
+  if (board.getUi().dialog === dialog) board.set({ dialog: undefined });
 }
 
 function PanelToggles({ board, panel, findings, scopes, isFiltering, areMarked }: { board: Board; panel: Ui["panel"]; findings: number | undefined; scopes: string[]; isFiltering: boolean; areMarked: boolean }) {

@@ -70,7 +70,7 @@ export default function AssetLook({ handle, among, go, close, removed, placeOf }
         isAboutOpen={innerWidth >= 760}
         close={close}
       />
-      {isDeleting && asset && <Deletion asset={asset} close={() => setIsDeleting(false)} removed={removed} />}
+      {isDeleting && asset && <Deletion asset={asset} close={() => setIsDeleting(false)} removed={(asset) => (setIsDeleting(false), removed(asset))} />}
     </>
   );
 }
