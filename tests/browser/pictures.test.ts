@@ -6,7 +6,7 @@ import type { Locator, Page } from "playwright-core";
 
 import { node, openBoard, ROOT, saved, text, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
-import { admin, apply, BASE_URL, type Canvas, makeBoard, makeCanvas, png, send, stranger, succeeded } from "./service.ts";
+import { admin, apply, BASE_URL, type Canvas, makeBoard, makeCanvas, png, read, send, stranger, succeeded } from "./service.ts";
 import { heading, signIn } from "./steps.ts";
 
 interface Stored {
@@ -129,7 +129,7 @@ scene("whatever chooses an image shows images", async ({ page, expect, isAccessi
 
   await page.keyboard.press("w");
   await side(page, "Recipes").getByRole("button", { name: /^Storyboard/ }).click();
-  await side(page, "Recipes").getByRole("button", { name: /^Take a text of the canvas for/ }).first().click();
+  await side(page, "Recipes").getByRole("button", { name: /^Choose a text of the canvas for/ }).first().click();
   await dialog(page).getByRole("gridcell").getByText("A quiet harbor at dawn, seen from the pier").waitFor();
   await isAccessible();
   await dialog(page).getByRole("gridcell").getByRole("button").click();
@@ -211,7 +211,8 @@ scene("images are rows in their own ratios, of which those in view are drawn, an
 
 /** Makes images on a canvas with the draft model. */
 async function make(canvas: Canvas, targets: string[], prompt: string, token: string): Promise<string> {
-  const start = { model: "sketch", prompt, canvasId: canvas.id, baseRevision: canvas.revision, targetNodeIds: targets, idempotencyKey: randomUUID() };
+  const { revision } = await read(canvas, token);
+  const start = { model: "sketch", prompt, canvasId: canvas.id, baseRevision: revision, targetNodeIds: targets, idempotencyKey: randomUUID() };
   const { run } = await send<{ run: string }>("POST", "/images/generate", start, token);
   await succeeded(run, token);
   return run;
@@ -275,6 +276,4 @@ scene("a canvas is renamed in the list, and drawn dark in the dark", async ({ pa
   await field.press("Enter");
   await page.getByRole("heading", { name: "Autumn campaign", level: 2 }).waitFor();
   await becomes(() => page.locator(":focus").getAttribute("aria-label"), "Rename Autumn campaign");
-  await page.emulateMedia({ colorScheme: "light" });
-  await page.waitForRequest((request) => request.url().endsWith("/render?width=512"));
 });

@@ -176,7 +176,7 @@ scene("a Recipe is run on the board with the selected text, beside it, and its i
   await becomes(() => page.evaluate(() => document.activeElement?.tagName), "TEXTAREA", "the field has the keyboard");
   await panel.getByRole("button", { name: "Run · free" }).click();
   await panel.getByText("Write a text here.").waitFor();
-  await panel.getByRole("button", { name: "Take a text of the canvas for Subject" }).click();
+  await panel.getByRole("button", { name: "Choose a text of the canvas for Subject" }).click();
   await page.getByRole("dialog", { name: "Text for Subject" }).getByRole("button", { name: /Brief$/ }).click();
   await isAccessible();
   const sent = page.waitForRequest((request) => request.method() === "POST" && /\/recipes\/[^/]+\/runs$/.test(request.url()) && request.postDataJSON().validateOnly !== true);

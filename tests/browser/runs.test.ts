@@ -35,7 +35,8 @@ scene("runs are listed with their canvas, filtered in the address, and opened at
   await signIn(page, TOKEN, `/runs?canvas=${encodeURIComponent(canvas.handle)}`);
   await heading(page, "Runs");
   const action = row(page, "Resize");
-  await action.getByText(/^Succeeded in \d/).waitFor();
+  await action.getByText("Succeeded").waitFor();
+  await action.getByText(/^in \d/).waitFor();
   await action.getByText("free").waitFor();
   await isAccessible();
 
@@ -218,7 +219,7 @@ scene("videos are played in the list of runs", async ({ page, expect }) => {
   await player.waitFor();
   await page.waitForFunction(() => (document.querySelector("video")?.readyState ?? 0) >= 1);
   assert.equal(await player.evaluate((player: HTMLVideoElement) => Math.round(player.duration)), 1);
-  await video.getByText("Animatic").waitFor();
+  await video.getByText("Animatic").first().waitFor();
 });
 
 scene("an account without runs is told what appears here, and a session without job:manage why not", async ({ page, expect, isAccessible }) => {

@@ -210,12 +210,6 @@ export const api = {
   runs: async (canvasId: string, signal: AbortSignal) =>
     (await answer(contract.GET("/api/canvas-agent/v1/runs", { params: { query: { canvasId, limit: 50 } }, signal }))).runs,
 
-  /** Why a run failed. */
-  failure: async (runId: string, signal: AbortSignal) => {
-    const run = await answer(contract.GET("/api/canvas-agent/v1/runs/{runId}", { params: { path: { runId } }, signal }));
-    return (run as { failure?: { code: string; message: string; retryable: boolean } }).failure;
-  },
-
   asset: async (assetId: string, signal: AbortSignal) =>
     (await answer(contract.GET("/api/canvas-agent/v1/assets/{assetId}", { params: { path: { assetId } }, signal }))).asset,
 

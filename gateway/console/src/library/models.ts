@@ -5,7 +5,7 @@ import { useSession } from "../session.ts";
 
 export function useModelNames(): ReadonlyMap<string, string> {
   const { scopes } = useSession().session;
-  const { data } = useQuery({ queryKey: ["models"], queryFn: ({ signal }) => api.models(signal), staleTime: 60_000, enabled: scopes.includes("image:generate") });
+  const { data } = useQuery({ queryKey: ["models", "all"], queryFn: ({ signal }) => api.allModels(signal), staleTime: 60_000, enabled: scopes.includes("image:generate") });
   // One model of several connections has the same name.
   return new Map(data?.map(({ modelId, name }) => [modelId, name]));
 }

@@ -256,7 +256,7 @@ function PortField({ id, port, isOptional, isHeld, value, problem, canvas, texts
           {(texts.length > 0 || takesImage(port)) && (
             <div className={styles.sources}>
               {texts.length > 0 && (
-                <Button className={styles.small} aria-label={`Take a text of the canvas for ${port.label}`} onClick={() => setIsChoosing("text")}>
+                <Button className={styles.small} aria-label={`Choose a text of the canvas for ${port.label}`} onClick={() => setIsChoosing("text")}>
                   <Icon name="text" size={16} />
                   Choose a text
                 </Button>

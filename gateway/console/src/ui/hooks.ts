@@ -62,7 +62,12 @@ export function onTheme(changed: () => void): () => void {
 
 const DARK = "(prefers-color-scheme: dark)";
 
-export const useIsDark = (): boolean => useSyncExternalStore(onTheme, () => (document.documentElement.dataset["theme"] ?? (matchMedia(DARK).matches ? "dark" : "")) === "dark");
+function isDark(): boolean {
+  const { theme } = document.documentElement.dataset;
+  return theme === "dark" || (theme !== "light" && matchMedia(DARK).matches);
+}
+
+export const useIsDark = (): boolean => useSyncExternalStore(onTheme, isDark);
 
 /** Calls `flush` whenever the page may be about to end: it is closed, left, reloaded or hidden. */
 export function useBeforeEnd(flush: () => void): void {
