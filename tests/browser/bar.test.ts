@@ -102,6 +102,7 @@ scene("every selection has a bar, and all of it is in the menu, the palette, the
     // On a phone the Prompt is a sheet, which an item opens.
     await becomes(async () => (await labels(page)).filter((name) => name !== "Make"), all);
     await page.setViewportSize({ width: 1440, height: 900 });
+    await becomes(() => bar(page).getAttribute("data-touch"), null);
   }
   await isAccessible();
   await page.keyboard.press("Escape");

@@ -16,9 +16,12 @@ scene("buttons over the title of a selected Section fade, unless the pointer is 
   await page.keyboard.press("1");
   await becomes(() => page.locator("[data-moving]").count(), 0);
   const toggles = page.locator("[data-fades]").filter({ has: page.locator("[data-panel]") });
-  const [from, to] = [await box(title), await box(toggles)];
   await page.mouse.move(700, 500);
-  await page.mouse.wheel(from.x - to.x - 12, from.y - to.y - 6);
+  for (let step = 0; step < 8; step += 1) {
+    const [from, to] = [await box(title), await box(toggles)];
+    await page.mouse.wheel(from.x - to.x - 12, from.y - to.y - 6);
+    await page.waitForTimeout(50);
+  }
   await becomes(() => toggles.evaluate((element) => getComputedStyle(element).opacity), "0.25");
   await page.screenshot({ path: join(env["CANVAS_SCREENSHOTS"] ?? ".", "polish-faded.png") });
   await toggles.getByRole("button").first().hover();
@@ -30,7 +33,7 @@ scene("buttons over the title of a selected Section fade, unless the pointer is 
 
 scene("lines are quiet, are hidden by a key, and stay so after a reload; a small board has a button for its map", async ({ page, expect }) => {
   expect(NOBODY);
-  const { canvas, ids, url } = await makeBoard("Quiet", [text("One", 0, 0), text("Two", 500, 0), text("Far", 6000, 4000)]);
+  const { canvas, ids, url } = await makeBoard("Quiet", [text("One", 0, 0), text("Two", 500, 0), text("Far", 2600, 1500)]);
   await apply(canvas, [{ type: "connection.create", fromNodeId: ids["One"], toNodeId: ids["Two"], purpose: "list" }]);
   await page.setViewportSize({ width: 1440, height: 900 });
   await openBoard(page, url);

@@ -272,7 +272,7 @@ scene("a phone shows the board, a header of one row and one row of tools", async
   await tapOn(row(page).getByRole("button", { name: "More" }));
   await shot(page, "more");
   await tapOn(entry(page, "Share"));
-  await page.getByRole("dialog", { name: /Share/ }).waitFor();
+  await page.getByRole("dialog", { name: /^Access to/ }).waitFor();
   await shot(page, "share");
   const dialog = await box(page.getByRole("dialog"));
   assert.equal(Math.round(dialog.y + dialog.height), 844);

@@ -20,7 +20,7 @@ scene("no screen has a word of the contract", async ({ page, expect }) => {
   for (const panel of ["findings", "outline", "inspect", "make", "recipes", "assets", "runs"]) {
     for (const title of ["", "Brief", "Hero", "Film"]) {
       await page.keyboard.press("Escape");
-      if (title !== "") await node(page, title).click({ position: { x: 12, y: 12 } });
+      if (title !== "") await node(page, title).click({ position: { x: 5, y: 5 } });
       const toggle = page.locator(`[data-panel="${panel}"]`);
       await toggle.click();
       await box(page.getByRole("complementary"));
