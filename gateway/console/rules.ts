@@ -10,6 +10,7 @@ interface Rule {
 }
 
 const RULES: readonly Rule[] = [
+  { what: /"(Inspect|Findings|Assets|Runs)"|>(Inspect|Findings|Assets|Runs)<|"Run into a new node"|(image|video) slot"/, why: "these are Details, Check, Pictures, Queue, Apply and places" },
   { what: /<dialog\b/, except: ["ui/dialog.tsx"], why: "use Dialog of ui/dialog.tsx: it is a child of the body, where no style of what opens it reaches it" },
   { what: /stand-in|stands? in for/i, why: "say “draft”, as words.ts does" },
   { what: />\s*(Queued|Finishing|Expired)\b|"(Queued|Finishing|Expired)"/, why: "use statusOf of work.ts" },

@@ -41,7 +41,7 @@ scene("assets are shown as images, found by name and by canvas, and opened large
   const { canvas } = await send<{ canvas: { id: string; handle: string } }>("POST", "/canvases", { title: "Moodboard" }, token);
   await upload(token, "boat.png", png(40, 80), `?canvasId=${canvas.id}`);
   await signIn(page, token, "/assets");
-  await heading(page, "Assets");
+  await heading(page, "Pictures");
   await tile(page, "harbor.png").waitFor();
   await page.getByText("· 640 × 480").waitFor();
   await page.waitForFunction(() => document.querySelectorAll("main [role=gridcell] img").length === 3);
@@ -78,7 +78,7 @@ scene("assets are uploaded with progress, and a file that is no image is refused
   expect(NOBODY);
   const { token } = await stranger();
   await signIn(page, token, "/assets");
-  await page.getByRole("heading", { name: "No assets yet" }).waitFor();
+  await page.getByRole("heading", { name: "No pictures yet" }).waitFor();
   await isAccessible();
   let release = () => {};
   const held = new Promise<void>((resume) => (release = resume));
@@ -105,10 +105,10 @@ scene("an asset is deleted after a question, and one that a node shows after a s
   const { canvas } = await send<{ canvas: { id: string; handle: string } }>("POST", "/canvases", { title: "Shows it" }, token);
   const shown = await upload(token, "shown.png", png(50, 50), `?canvasId=${canvas.id}`);
   await signInAsPerson(page, uid);
-  await page.getByRole("link", { name: "Assets" }).click();
+  await page.getByRole("link", { name: "Pictures" }).click();
   await tile(page, "free.png").click();
   await preview(page, "free.png").getByRole("button", { name: "Delete…" }).click();
-  const question = page.getByRole("dialog", { name: "Delete this asset?" });
+  const question = page.getByRole("dialog", { name: "Delete this picture?" });
   await question.getByRole("button", { name: "Keep it" }).click();
   await question.waitFor({ state: "detached" });
   await preview(page, "free.png").getByRole("button", { name: "Delete…" }).click();
@@ -127,7 +127,7 @@ scene("an asset is deleted after a question, and one that a node shows after a s
   await isAccessible();
   await second.getByRole("button", { name: "Delete anyway" }).click();
   await page.getByText("shown.png was deleted.").waitFor();
-  await page.getByRole("heading", { name: "No assets yet" }).waitFor();
+  await page.getByRole("heading", { name: "No pictures yet" }).waitFor();
   for (const { handle } of [free, shown]) {
     const response = await fetch(`${BASE_URL}/api/canvas-agent/v1/assets/${handle}`, { headers: { Authorization: `Bearer ${token}` } });
     assert.equal(response.status, 404);
@@ -135,7 +135,7 @@ scene("an asset is deleted after a question, and one that a node shows after a s
   // An address of a deleted asset says so.
   expect(`404 GET /console/api/canvas-agent/v1/assets/${encodeURIComponent(free.handle)}`);
   await page.goto(`/assets?asset=${encodeURIComponent(free.handle)}`);
-  await page.getByText("This asset was deleted, or belongs to somebody else.").waitFor();
+  await page.getByText("This picture was deleted, or belongs to somebody else.").waitFor();
 });
 
 scene("where an asset is shown leads to its nodes", async ({ page, expect }) => {
@@ -160,7 +160,7 @@ scene("an asset is put on the board by click, by keyboard and by dragging", asyn
   await apply(canvas, nodes.map(({ id }) => ({ type: "node.delete", nodeId: id })));
   await openBoard(page, url);
   await page.keyboard.press("a");
-  const panel = page.getByRole("complementary", { name: "Assets" });
+  const panel = page.getByRole("complementary", { name: "Pictures" });
   await panel.getByText("This board", { exact: true }).click();
   const tiles = panel.getByRole("button", { name: /^Put on the board:/ });
   await tiles.nth(2).waitFor();
@@ -190,8 +190,8 @@ scene("an editor puts the images of a shared canvas on it, and not those of othe
   await upload(owner.token, "private.png");
   await admin("share", "--canvas", canvas.handle, "--with", editor.uid, "--role", "editor");
   await openBoard(page, `${BASE_URL}/c/${canvas.ownerUid}/${canvas.id}`, editor.token);
-  await page.getByRole("button", { name: "Assets", exact: true }).click();
-  const panel = page.getByRole("complementary", { name: "Assets" });
+  await page.getByRole("button", { name: "Pictures", exact: true }).click();
+  const panel = page.getByRole("complementary", { name: "Pictures" });
   await panel.getByRole("button", { name: /ours.png/ }).click();
   await page.locator('.react-flow__node[aria-label*="ours.png"]').nth(1).waitFor();
   await saved(page);
@@ -202,7 +202,7 @@ scene("a session without asset:read or uploads is told so", async ({ page, expec
   expect(NOBODY);
   const { token: narrow } = await stranger("canvas:read,canvas:write");
   await signIn(page, narrow, "/assets");
-  await page.getByRole("heading", { name: "This session may not see assets" }).waitFor();
+  await page.getByRole("heading", { name: "This session may not see pictures" }).waitFor();
   await page.getByRole("button", { name: /^Account of/ }).click();
   await page.getByRole("button", { name: "Sign out" }).click();
   await field(page).waitFor();
@@ -217,7 +217,7 @@ scene("a session without asset:read or uploads is told so", async ({ page, expec
   await field(page).waitFor();
   await openBoard(page, `${BASE_URL}/c/${canvas.ownerUid}/${canvas.id}`, writer);
   await page.keyboard.press("a");
-  await page.getByText("This session may not see assets").waitFor();
+  await page.getByText("This session may not see pictures").waitFor();
   await page.keyboard.press("Escape");
   await page.keyboard.press("g");
   await page.getByText("This session cannot make images or videos: its token does not allow it.").waitFor();

@@ -94,7 +94,7 @@ scene("every selection has a bar, and all of it is in the menu, the palette, the
     await page.keyboard.press("?");
     await page.getByRole("dialog").waitFor();
     const keys = await page.getByRole("dialog").locator("dt").allTextContents();
-    const shared = ["Section", "Inspect", "Recipes"];
+    const shared = ["Section", "Details", "Recipes"];
     assert.deepEqual(all.filter((name) => !keys.includes(name) && !shared.includes(name)), []);
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
@@ -258,7 +258,7 @@ scene("a viewer has what changes nothing", async ({ page, expect, isAccessible }
   await select(page, image?.title ?? "");
   await becomes(() => labels(page), ["Download", "More"]);
   await button(page, "More").click();
-  assert.deepEqual(await menu(page), ["Look", "Export", "Show the selection", "Inspect"]);
+  assert.deepEqual(await menu(page), ["Look", "Export", "Show the selection", "Details"]);
   await isAccessible();
   await page.keyboard.press("Escape");
   await page.keyboard.press("Delete");

@@ -11,7 +11,7 @@ import { admin, apply, type Graph, makeBoard, png, read, send, stranger } from "
 
 const bar = (page: Page) => page.getByRole("toolbar", { name: /^What to do with/ });
 const item = (page: Page, name: string) => bar(page).getByRole("button", { name, exact: true });
-const inspect = (page: Page) => page.getByRole("complementary", { name: "Inspect" });
+const inspect = (page: Page) => page.getByRole("complementary", { name: "Details" });
 const format = (page: Page) => page.getByRole("dialog", { name: "Format" });
 const card = (page: Page) => page.getByRole("region", { name: "Progress" });
 const shot = (page: Page, name: string) => page.screenshot({ path: join(env["CANVAS_SCREENSHOTS"] ?? ".", `batch-${name}.png`) });

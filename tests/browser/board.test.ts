@@ -20,7 +20,7 @@ scene("nodes are made, written and named by keyboard and by tools", async ({ pag
   await page.keyboard.type("Brief");
   await page.keyboard.press("Enter");
   await page.mouse.move(900, 300);
-  for (const tool of ["Add a note", "Add an image slot", "Add a video slot"]) {
+  for (const tool of ["Add a note", "Add a place for an image", "Add a place for a video"]) {
     await page.getByRole("button", { name: tool }).click();
     await page.keyboard.press("Escape");
   }
@@ -55,7 +55,7 @@ scene("a canvas is made, named and found", async ({ page, expect, isAccessible }
   await page.keyboard.press("Escape");
   await saved(page);
   await page.getByRole("link", { name: "Canvas Service" }).click();
-  await page.getByRole("link", { name: /Spring.*1 node/ }).waitFor();
+  await page.getByRole("link", { name: /Spring.*1 thing/ }).waitFor();
   await page.getByRole("button", { name: "New canvas" }).waitFor();
 });
 
@@ -167,15 +167,15 @@ scene("a selection is copied by the clipboard, and has a menu", async ({ page, e
 
 scene("findings are shown, and room is made", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
-  const { canvas, url } = await makeBoard("Findings", [text("Below", 0, 0), text("Above", 60, 40)]);
+  const { canvas, url } = await makeBoard("Check", [text("Below", 0, 0), text("Above", 60, 40)]);
   await openBoard(page, url);
-  await page.getByRole("button", { name: "1 finding" }).click();
-  const panel = page.getByRole("complementary", { name: "Findings" });
+  await page.getByRole("button", { name: "Check 1" }).click();
+  const panel = page.getByRole("complementary", { name: "Check" });
   await panel.getByRole("button", { name: "Show" }).click();
   await becomes(() => page.locator(".react-flow__node.selected").count(), 2);
   await isAccessible();
   await panel.getByRole("button", { name: "Make room" }).click();
-  await page.getByRole("button", { name: "No findings" }).waitFor();
+  await page.getByRole("button", { name: "Check", exact: true }).waitFor();
   const [a, b] = (await read(canvas)).nodes;
   assert(a && b && (Math.abs(a.position.x - b.position.x) >= 240 || Math.abs(a.position.y - b.position.y) >= 120));
 });
@@ -230,7 +230,7 @@ scene("one undo brings back forty nodes with images, provenance and connections,
   await page.locator("img").nth(3).waitFor();
   await page.keyboard.press("Control+a");
   await node(page, "Stays").click({ modifiers: ["Shift"] });
-  await becomes(() => page.getByRole("status").getByText("40 nodes selected").count(), 1);
+  await becomes(() => page.getByRole("status").getByText("40 things selected").count(), 1);
   await page.keyboard.press("Delete");
   const gone = await until(canvas, "they are deleted", ({ nodes }) => nodes.length === 1);
   assert.equal(gone.connections.length, 0);
@@ -267,7 +267,7 @@ scene("a deletion is told, and undone there", async ({ page, expect, isAccessibl
   await becomes(() => notices.count(), 0);
   await page.keyboard.press("Control+a");
   await page.keyboard.press("Delete");
-  await page.getByText("2 nodes are deleted.").waitFor();
+  await page.getByText("2 things are deleted.").waitFor();
   await until(canvas, "both are deleted", ({ nodes }) => nodes.length === 0);
 });
 

@@ -62,7 +62,7 @@ scene("nodes are cut by keyboard, and pasted after they are gone, with their ima
   const data = await taken(page, "copy");
   await page.keyboard.press("Control+x");
   await until(canvas, "they are cut", ({ nodes }) => nodes.length === 0);
-  await page.getByText("2 nodes are deleted.").waitFor();
+  await page.getByText("2 things are deleted.").waitFor();
   await paste(page, data);
   const after = await until(canvas, "they are pasted", ({ nodes, connections }) => nodes.length === 2 && connections.length === 1);
   assert.deepEqual(shown(after), shown(before));

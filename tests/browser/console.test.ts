@@ -56,7 +56,7 @@ scene("a token signs in, and leads back to the canvas that was asked for", async
   await signIn(page, await reader(), url);
   await heading(page, "Asked for");
   assert.equal(page.url(), url);
-  await page.getByRole("img", { name: "Drawing of Asked for, 2 nodes" }).waitFor();
+  await page.getByRole("img", { name: "Drawing of Asked for, 2 things" }).waitFor();
   await isLive(page);
   await isAccessible();
   await page.getByRole("button", { name: "Account of" }).click();
@@ -258,7 +258,7 @@ scene("the palette leads to screens, settings and canvases from every list, and 
   await page.keyboard.type("runs");
   await becomes(() => palette.getByRole("option").count(), 1);
   await page.keyboard.press("Enter");
-  await heading(page, "Runs");
+  await heading(page, "Queue");
   await gone();
 
   await page.goto("/recipes");
@@ -366,7 +366,7 @@ scene("a screen or dialog that cannot be loaded says so within the page, and ano
   await page.locator("dialog").waitFor({ state: "detached" });
   await becomes(() => page.locator(":focus").getAttribute("aria-label"), "Delete Autumn", "the page is as it was");
 
-  await page.getByRole("link", { name: "Runs", exact: true }).click();
+  await page.getByRole("link", { name: "Queue", exact: true }).click();
   await failure(page);
   await again.press("Enter");
   await failure(page);
@@ -378,7 +378,7 @@ scene("a screen or dialog that cannot be loaded says so within the page, and ano
   await failure(page);
   await page.unroute(PARTS);
   await again.click();
-  await heading(page, "Runs");
+  await heading(page, "Queue");
   await page.goBack();
   await page.getByRole("button", { name: "Delete Autumn" }).press("Enter");
   await page.getByRole("dialog", { name: "Delete “Autumn”?" }).waitFor();
@@ -393,7 +393,7 @@ scene("screens that were not opened yet need no network", async ({ page, expect 
   await heading(page, "Canvases");
   await fetched;
   await page.context().setOffline(true);
-  for (const name of ["Recipes", "Elements", "Assets", "Runs"]) {
+  for (const name of ["Recipes", "Elements", "Pictures", "Queue"]) {
     await page.getByRole("link", { name, exact: true }).click();
     await heading(page, name);
   }

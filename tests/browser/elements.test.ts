@@ -169,7 +169,7 @@ scene("an image on the board becomes an Element", async ({ page, expect }) => {
   await form.getByRole("button", { name: "Create the Element" }).click();
   await page.getByText("Gradient is an Element now.").waitFor();
   assert.deepEqual((await newest(token))?.sourceAssetIds, [asset.id]);
-  await page.getByRole("complementary", { name: "Inspect" }).waitFor();
+  await page.getByRole("complementary", { name: "Details" }).waitFor();
 });
 
 scene("a session without the scopes is told what it may not see or change", async ({ page, guest, expect }) => {

@@ -109,8 +109,8 @@ scene("cards and notices lie over no control and over none of each other", async
     assert.deepEqual(await faultsOf(page), [], `${width} pixels wide`);
   }
   await page.setViewportSize({ width: 1024, height: 800 });
-  await page.getByRole("button", { name: "Inspect", exact: true }).click();
-  await page.getByRole("complementary", { name: "Inspect" }).waitFor();
+  await page.getByRole("button", { name: "Details", exact: true }).click();
+  await page.getByRole("complementary", { name: "Details" }).waitFor();
   assert.deepEqual(await faultsOf(page), [], "beside a panel");
 });
 

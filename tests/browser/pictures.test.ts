@@ -39,7 +39,7 @@ async function showsImages(where: Locator): Promise<void> {
 
 /** Where images are chosen, each from an open board: what opens it, and what it is in. */
 const CHOOSERS: [what: string, open: (page: Page) => Promise<Locator>][] = [
-  ["the panel beside the board", async (page) => (await page.keyboard.press("a"), side(page, "Assets"))],
+  ["the panel beside the board", async (page) => (await page.keyboard.press("a"), side(page, "Pictures"))],
   ["a reference of the Prompt", async (page) => (await onMake(page), side(page, "Make").getByRole("button", { name: "Add an image…" }).click(), dialog(page))],
   [
     "an image in place of a reference",
@@ -74,8 +74,8 @@ const CHOOSERS: [what: string, open: (page: Page) => Promise<Locator>][] = [
     async (page) => {
       await node(page, "Hero").click();
       await page.keyboard.press("p");
-      await side(page, "Inspect").getByLabel("Make a new image").selectOption({ label: "Overlay image" });
-      await side(page, "Inspect").locator("form [aria-labelledby]").last().click();
+      await side(page, "Details").getByLabel("Make a new image").selectOption({ label: "Overlay image" });
+      await side(page, "Details").locator("form [aria-labelledby]").last().click();
       return dialog(page);
     },
   ],
@@ -151,7 +151,7 @@ scene("the wide cover of last week is found with three interactions, and put on 
   await openBoard(page, url, token);
   const asked = page.waitForRequest((request) => /\/assets\?/.test(request.url()) && new URL(request.url()).searchParams.has("since") && new URL(request.url()).searchParams.get("q") === "wide cover cup");
   await page.keyboard.press("a");
-  const panel = side(page, "Assets");
+  const panel = side(page, "Pictures");
   await panel.getByLabel("Search by title, name or prompt").fill("wide cover cup");
   await panel.getByLabel("When").selectOption("Last 7 days");
   await asked;
@@ -226,7 +226,7 @@ scene("a run is seen by its results, on its page and beside the board, shown the
   await openBoard(page, url, token);
   await page.keyboard.press("r");
   const row = (within: Locator) => within.getByRole("listitem").filter({ has: page.getByRole("button", { name: /^Steam over a cup/ }) });
-  const beside = row(side(page, "Runs"));
+  const beside = row(side(page, "Queue"));
   await becomes(() => beside.locator("img").count(), 3);
   await beside.getByText("Succeeded").waitFor();
   await beside.getByText("3 credits").waitFor();
@@ -238,7 +238,7 @@ scene("a run is seen by its results, on its page and beside the board, shown the
   await becomes(() => side(page, "Make").getByLabel("Prompt", { exact: true }).inputValue(), "Steam over a cup, backlit");
 
   await page.goto("/runs");
-  await heading(page, "Runs");
+  await heading(page, "Queue");
   const listed = row(page.getByRole("main"));
   await becomes(() => listed.locator("img").count(), 3);
   await listed.getByText("in Queue").waitFor();

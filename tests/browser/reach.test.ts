@@ -26,7 +26,7 @@ scene("several nodes are selected by keyboard, on the board and in the outline",
   await reach("Text Two");
   await becomes(() => selected(page), ["Two"], "Tab takes the selection along");
   await page.keyboard.press("Control+ ");
-  await page.getByText("1 node selected. Tab keeps the selection").waitFor();
+  await page.getByText("1 thing selected. Tab keeps the selection").waitFor();
   await reach("Text Three");
   await becomes(() => selected(page), ["Two"]);
   await reach("Text Four");
@@ -70,10 +70,10 @@ scene("nodes that are gone are no longer selected", async ({ page, expect }) => 
   await openBoard(page, url);
   await node(page, "One").click();
   await node(page, "Two").click({ modifiers: ["Shift"] });
-  const said = page.getByRole("status").getByText(/nodes? selected/);
-  await becomes(() => said.textContent(), "2 nodes selected");
+  const said = page.getByRole("status").getByText(/things? selected/);
+  await becomes(() => said.textContent(), "2 things selected");
   await apply(canvas, [{ type: "node.delete", nodeId: ids["Two"] }]);
-  await becomes(() => said.textContent(), "1 node selected");
+  await becomes(() => said.textContent(), "1 thing selected");
   await page.locator(".react-flow__resize-control.handle").first().waitFor();
   await page.keyboard.press("n");
   await page.getByLabel("Text of Note").waitFor();
@@ -348,10 +348,10 @@ scene("what is opened from a menu has the keyboard, and a panel that is closed b
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("Escape");
   await becomes(async () => (await focused(page))?.startsWith("Text One"), true, "the second menu gives the keyboard back");
-  await choose("Inspect");
-  await page.getByRole("heading", { name: "Inspect" }).and(page.locator(":focus")).waitFor();
+  await choose("Details");
+  await page.getByRole("heading", { name: "Details" }).and(page.locator(":focus")).waitFor();
   await page.keyboard.press("p");
-  await page.getByRole("button", { name: "Inspect", exact: true }).and(page.locator(":focus")).waitFor();
+  await page.getByRole("button", { name: "Details", exact: true }).and(page.locator(":focus")).waitFor();
   await page.keyboard.press("p");
   await node(page, "Two").focus();
   await page.keyboard.press("p");

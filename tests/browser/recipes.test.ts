@@ -211,7 +211,7 @@ scene("a Recipe is forked into a Section, and a run is canceled", async ({ page,
   assert.equal(section?.title, "Storyboard of a brief");
   assert.equal(nodes.filter(({ metadata }) => metadata.sectionId === section?.id).length, 7);
   await page.locator(".react-flow__node.selected").first().waitFor();
-  await panel.getByText("What is left empty comes from the nodes").waitFor();
+  await panel.getByText("What is left empty comes from this instance").waitFor();
   await panel.getByRole("button", { name: "All Recipes" }).click();
   await panel.getByRole("button", { name: /^Storyboard/ }).click();
   await panel.getByLabel("Where the results go").selectOption({ label: "Beside everything else" });
@@ -263,7 +263,7 @@ scene("a Recipe is made from a Section by keyboard, and run", async ({ page, exp
   await slogan.locator("[aria-invalid=true]").waitFor();
   await prompt.fill("Slogan for {{product}}");
   await panel.getByRole("button", { name: "Make the Recipe" }).press("Enter");
-  await panel.getByText("What is left empty comes from the nodes").waitFor();
+  await panel.getByText("What is left empty comes from this instance").waitFor();
   await panel.getByRole("button", { name: "Run · free" }).press("Enter");
   await panel.getByText("Done", { exact: true }).waitFor();
   await panel.getByText(/cup/).first().waitFor();
@@ -289,8 +289,8 @@ scene("a step that fails says why, and what depends on it is not made", async ({
   await page.getByRole("link", { name: "New attempt…" }).click();
   await heading(page, "Refused");
   await page.goto(url);
-  await page.getByRole("button", { name: "Runs", exact: true }).click();
-  await page.getByRole("complementary", { name: "Runs" }).getByRole("button", { name: "Again" }).press("Enter");
+  await page.getByRole("button", { name: "Queue", exact: true }).click();
+  await page.getByRole("complementary", { name: "Queue" }).getByRole("button", { name: "Again" }).press("Enter");
   await page.getByRole("complementary", { name: "Recipes" }).getByRole("button", { name: /^Run the selected Refused/ }).waitFor();
 });
 

@@ -40,10 +40,10 @@ async function photo(title: string, token?: string) {
 }
 
 async function changeRatio(page: Page, ratio: string): Promise<void> {
-  const inspect = panel(page, "Inspect");
+  const inspect = panel(page, "Details");
   await inspect.getByLabel("Make a new image").selectOption({ label: "Change aspect ratio" });
   await inspect.locator("form").getByLabel("Ratio", { exact: true }).fill(ratio);
-  await inspect.getByRole("button", { name: "Run into a new node" }).click();
+  await inspect.getByRole("button", { name: "Apply" }).click();
 }
 
 async function pick(page: Page, title: string): Promise<void> {
@@ -109,7 +109,7 @@ scene("a result of another ratio corrects its node", async ({ page, expect, isAc
     return Math.abs(width * down - height * across) <= 2 * across;
   }, true, "no bars beside it");
   await isAccessible();
-  await page.getByRole("button", { name: "Inspect", exact: true }).click();
+  await page.getByRole("button", { name: "Details", exact: true }).click();
   const sent = page.waitForRequest((request) => request.url().endsWith("/actions/change-aspect-ratio/runs"));
   await changeRatio(page, "3:1");
   assert.equal((await sent).postDataJSON().fit, true);
@@ -166,7 +166,7 @@ scene("a result to which the view would have to move far is offered in a notice"
   const zoom = page.getByRole("group", { name: "Zoom" }).getByRole("button", { name: /100 %/ });
   await zoom.waitFor();
   await changeRatio(page, "1:1");
-  await page.getByText("1 new node is outside of the view.").waitFor();
+  await page.getByText("1 new thing is outside of the view.").waitFor();
   await zoom.waitFor();
   const made = await until(canvas, "the result is there", ({ nodes }) => nodes.filter(({ asset }) => asset !== undefined).length === 2);
   await page.getByText("is ready.").waitFor();
@@ -184,7 +184,7 @@ scene("a panel that opens does not cover the selection", async ({ page, expect }
   await node(page, "Right").click();
   const before = await box(node(page, "Right"));
   await page.keyboard.press("p");
-  await panel(page, "Inspect").waitFor();
+  await panel(page, "Details").waitFor();
   const board = await box(page.getByRole("application", { name: "Board" }));
   await becomes(async () => {
     const { x, width } = await box(node(page, "Right"));
@@ -297,7 +297,7 @@ scene("a picture is resized by its width, and shown whole", async ({ page, expec
     else assert.deepEqual(after.position, before.position);
   }
   await page.keyboard.press("p");
-  await panel(page, "Inspect").getByLabel("Height").fill("228");
+  await panel(page, "Details").getByLabel("Height").fill("228");
   await page.keyboard.press("Enter");
   await until(canvas, "the width follows", (graph) => titled(graph, "Photo")?.width === 400 && titled(graph, "Photo")?.height === 228);
 });

@@ -12,24 +12,24 @@ scene("the review says whether the work is done, and room is made where a dry ru
   expect(NOBODY);
   const { canvas, url } = await makeBoard("Reviewed", [text("Below", 0, 0), text("Above", 60, 40), text("Beside", 320, 0)]);
   await openBoard(page, url);
-  await page.getByRole("button", { name: "1 finding" }).click();
-  const panel = page.getByRole("complementary", { name: "Findings" });
+  await page.getByRole("button", { name: "Check 1" }).click();
+  const panel = page.getByRole("complementary", { name: "Check" });
   const review = panel.getByRole("region", { name: "Summary" });
   await review.getByText("Please look at 1 thing.").waitFor();
   await panel.getByText("Two things cover each other.").waitFor();
   await isAccessible();
   const viewer = await guest();
   await signIn(viewer, await reader(), url);
-  await viewer.getByRole("button", { name: "1 finding" }).click();
+  await viewer.getByRole("button", { name: "Check 1" }).click();
   await viewer.getByText("Please look at 1 thing.").waitFor();
   await becomes(() => viewer.getByRole("button", { name: "Make room" }).count(), 0);
   await panel.getByRole("button", { name: "Make room" }).click();
-  await page.getByRole("button", { name: "No findings" }).waitFor();
+  await page.getByRole("button", { name: "Check", exact: true }).waitFor();
   await review.getByText("Everything is in order.").waitFor();
   const { nodes } = await read(canvas);
   assert.deepEqual([titled({ nodes } as never, "Below")?.position, titled({ nodes } as never, "Beside")?.position], [{ x: 0, y: 0 }, { x: 320, y: 0 }], "only one node is moved");
   await page.getByRole("button", { name: "Undo", exact: true }).click();
-  await page.getByRole("button", { name: "1 finding" }).waitFor();
+  await page.getByRole("button", { name: "Check 1" }).waitFor();
 });
 
 scene("an owner's board waits for no review, and says what could not be read", async ({ page, expect, isAccessible }) => {
@@ -48,13 +48,13 @@ scene("an owner's board waits for no review, and says what could not be read", a
   await failure.getByRole("button", { name: "Try again" }).click();
   await node(page, "Shown").waitFor();
   assert.equal(await page.title(), "Unreviewed · Canvas Service");
-  await page.getByRole("button", { name: "Findings", exact: true }).click();
-  const panel = page.getByRole("complementary", { name: "Findings" });
-  await panel.getByText("The findings cannot be loaded").waitFor();
+  await page.getByRole("button", { name: "Check", exact: true }).click();
+  const panel = page.getByRole("complementary", { name: "Check" });
+  await panel.getByText("The check cannot be loaded").waitFor();
   await isAccessible();
   await page.unroute(`**${path(canvas, "/review")}`);
   await panel.getByRole("button", { name: "Try again" }).click();
-  await page.getByRole("button", { name: "No findings" }).waitFor();
+  await page.getByRole("button", { name: "Check", exact: true }).waitFor();
   await panel.getByText("Everything is in order.").waitFor();
 });
 
@@ -76,7 +76,7 @@ scene("outputs that a person should compare with the product are listed", async 
   await until(canvas, "the image is made", ({ nodes }) => nodes.filter((one) => one.asset !== undefined).length === 2);
   await openBoard(page, url);
   await page.locator('[data-panel="findings"]').click();
-  const panel = page.getByRole("complementary", { name: "Findings" });
+  const panel = page.getByRole("complementary", { name: "Check" });
   await panel.getByRole("heading", { name: "The product in the results" }).waitFor();
   await panel.getByText("Compare these with the product.").waitFor();
   await isAccessible();
@@ -95,7 +95,7 @@ scene("about what an Action will make is shown, and then its result over its sou
   await page.locator("img").first().waitFor();
   await node(page, "Photo").click();
   await page.keyboard.press("p");
-  const panel = page.getByRole("complementary", { name: "Inspect" });
+  const panel = page.getByRole("complementary", { name: "Details" });
   const about = panel.locator("figcaption", { hasText: "About" });
   const forms: [string, Record<string, string>, string][] = [
     ["Resize", { Width: "100" }, "100 × 50"],
@@ -115,7 +115,7 @@ scene("about what an Action will make is shown, and then its result over its sou
   await panel.locator("form").getByLabel("Width", { exact: true }).fill("9999");
   await about.waitFor({ state: "detached" });
   await panel.locator("form").getByLabel("Width", { exact: true }).fill("120");
-  await panel.getByRole("button", { name: "Run into a new node" }).click();
+  await panel.getByRole("button", { name: "Apply" }).click();
   await panel.getByText("Made by an Action").waitFor();
   // What it made is over its source in Look.
   await page.getByRole("application", { name: "Board" }).press("Enter");

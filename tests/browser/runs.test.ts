@@ -33,7 +33,7 @@ scene("runs are listed with their canvas, filtered in the address, and opened at
   const { canvas, target } = await makeCanvas("Runs of a harbor");
   await runAction(canvas, target);
   await signIn(page, TOKEN, `/runs?canvas=${encodeURIComponent(canvas.handle)}`);
-  await heading(page, "Runs");
+  await heading(page, "Queue");
   const action = row(page, "Resize");
   await action.getByText("Succeeded").waitFor();
   await action.getByText(/^in \d/).waitFor();
@@ -53,7 +53,7 @@ scene("runs are listed with their canvas, filtered in the address, and opened at
   await timeline.getByText("Succeeded").waitFor();
   await page.getByText("resize 1.0.0").waitFor();
   await page.getByRole("list", { name: "Outputs" }).locator("img").waitFor();
-  await page.getByRole("button", { name: "Copy the handle" }).click();
+  await page.getByRole("button", { name: "Copy the name for programs" }).click();
   assert.match(page.url(), /run=run/, "an open run is in the address");
   await isAccessible();
   await action.getByRole("link", { name: "Show in Runs of a harbor" }).click();
@@ -94,14 +94,14 @@ scene("work that failed is started again in the same nodes, with what it was sta
   const job = ({ metadata }: object & { metadata: object }) => (metadata as { job?: { status: string } }).job?.status;
   const { nodes } = await until(canvas, "both have failed", (graph) => graph.nodes.filter((node) => job(node) === "failed").length === 2);
   await page.keyboard.press("Escape");
-  await page.getByRole("button", { name: "Runs", exact: true }).click();
-  await page.getByRole("complementary", { name: "Runs" }).getByRole("button", { name: "Again" }).press("Enter");
+  await page.getByRole("button", { name: "Queue", exact: true }).click();
+  await page.getByRole("complementary", { name: "Queue" }).getByRole("button", { name: "Again" }).press("Enter");
   await make.getByText("Another attempt at “A boat").waitFor();
-  await page.getByRole("button", { name: "Inspect", exact: true }).click();
+  await page.getByRole("button", { name: "Details", exact: true }).click();
   await page.keyboard.press("Escape");
   await node(page, "A boat").click();
   await page.keyboard.press("p");
-  const inspect = page.getByRole("complementary", { name: "Inspect" });
+  const inspect = page.getByRole("complementary", { name: "Details" });
   await inspect.getByText("The provider refused the request.").waitFor();
   await inspect.getByRole("button", { name: "New attempt…" }).waitFor();
   await becomes(() => inspect.getByRole("button", { name: "Make again" }).count(), 0);
@@ -135,7 +135,7 @@ scene("an Action that was canceled is started again in its node, with what was e
   await openBoard(page, url);
   await page.keyboard.press("Control+a");
   await page.keyboard.press("p");
-  const inspect = page.getByRole("complementary", { name: "Inspect" });
+  const inspect = page.getByRole("complementary", { name: "Details" });
   const action = inspect.getByLabel("Make a new image");
   await action.selectOption({ label: "Rotate" });
   await inspect.locator("form").getByLabel("Degrees", { exact: true }).fill("37");
@@ -146,7 +146,7 @@ scene("an Action that was canceled is started again in its node, with what was e
     await send("DELETE", `/runs/${run}`);
     await route.fulfill({ response });
   });
-  await inspect.getByRole("button", { name: "Run into a new node" }).click();
+  await inspect.getByRole("button", { name: "Apply" }).click();
   await inspect.getByText("Action: canceled").waitFor();
   await page.unroute("**/actions/rotate/runs");
   const { nodes } = await read(canvas);
@@ -191,7 +191,7 @@ scene("a run is canceled with its empty nodes, after a question", async ({ page,
   await run.getByRole("progressbar", { name: "Progress of a boat [[sim:hang]]" }).waitFor();
   await run.getByRole("button", { name: "Cancel" }).press("Enter");
   const question = page.getByRole("dialog", { name: "Cancel generate?" });
-  await question.getByLabel("Also delete the empty nodes that were made for it").waitFor();
+  await question.getByLabel("Also delete the empty places that were made for it").waitFor();
   await isAccessible();
   await question.getByRole("button", { name: "Keep" }).press("Enter");
   await question.waitFor({ state: "detached" });
@@ -234,7 +234,7 @@ scene("an account without runs is told what appears here, and a session without 
   await page.getByRole("button", { name: "Sign out" }).click();
   const { token: narrow } = await stranger("canvas:read");
   await signIn(page, narrow, "/runs");
-  await page.getByRole("heading", { name: "This session may not see runs" }).waitFor();
+  await page.getByRole("heading", { name: "This session may not see the queue" }).waitFor();
 });
 
 scene("the steps of a Recipe are shown with their texts and images", async ({ page, expect, isAccessible }) => {
@@ -289,8 +289,8 @@ scene("of images that fail in part, the board shows those that were made, and sa
   await becomes(() => kept.count(), 1);
   await becomes(() => kept.getAttribute("aria-label"), "Image Two boats, selected", "what was made has not failed");
   await isAccessible();
-  await page.getByRole("button", { name: "Runs", exact: true }).click();
-  const runs = page.getByRole("complementary", { name: "Runs" });
+  await page.getByRole("button", { name: "Queue", exact: true }).click();
+  const runs = page.getByRole("complementary", { name: "Queue" });
   await runs.getByText("Failed, 1 of 2").waitFor();
   await runs.getByRole("button", { name: /^Two boats/ }).press("Enter");
   await runs.getByText(/1 of 2 outputs failed/).waitFor();

@@ -72,7 +72,7 @@ const SCREENS: [name: string, shows: string, go: (page: Page) => Promise<unknown
   ["action", "The form of an Action, with about what it will make", async (page) => {
     await beside("inspect", "Espresso on dark wood")(page);
     await near(page);
-    const inspect = panel(page, "Inspect");
+    const inspect = panel(page, "Details");
     await inspect.getByLabel("Make a new image").selectOption({ label: "Change aspect ratio" });
     await inspect.locator("form").getByLabel("Ratio", { exact: true }).fill("4:5");
     await inspect.locator("figcaption", { hasText: "About" }).scrollIntoViewIfNeeded();
@@ -119,16 +119,16 @@ const SCREENS: [name: string, shows: string, go: (page: Page) => Promise<unknown
   ["keys", "All keys of the board", async (page) => (await onBoard(page), page.keyboard.press("?"))],
   ["conflict", "A text that two people have changed", conflict],
   ["viewer", "The board for those who may only read", async (page) => (await page.goto(studio.sharedUrl), page.getByRole("application", { name: "Board" }).waitFor())],
-  ["runs", "Everything that the account has started", at("/runs", "Runs")],
-  ["run", "What is known of a run", async (page) => (await at(run(studio.runs.recipe), "Runs")(page), row(page, "Storyboard").first().getByRole("list", { name: "Outputs" }).locator("img").first().waitFor())],
-  ["failed-run", "Why a run failed", async (page) => (await at(run(studio.runs.failed), "Runs")(page), page.getByText("The provider refused the request.").waitFor())],
+  ["runs", "Everything that the account has started", at("/runs", "Queue")],
+  ["run", "What is known of a run", async (page) => (await at(run(studio.runs.recipe), "Queue")(page), row(page, "Storyboard").first().getByRole("list", { name: "Outputs" }).locator("img").first().waitFor())],
+  ["failed-run", "Why a run failed", async (page) => (await at(run(studio.runs.failed), "Queue")(page), page.getByText("The provider refused the request.").waitFor())],
   ["recipes", "The Recipes of the catalog and the account's own", at("/recipes", "Recipes")],
   ["recipe", "A Recipe with the run that was started last", at(`/recipes?recipe=storyboard&run=${encodeURIComponent(studio.runs.recipe)}`, "Storyboard of a brief")],
   ["own-recipe", "A Recipe that a person made", at(`/recipes?recipe=${studio.recipe}`, "Card and caption")],
   ["elements", "The Elements of an account", at("/elements", "Elements")],
   ["element", "An Element and its versions", at(`/elements?element=${studio.element}`, "Lumen cup")],
   ["new-element", "A new Element", async (page) => (await at("/elements", "Elements")(page), page.getByRole("button", { name: "New Element" }).click())],
-  ["assets", "The images that an account has stored", at("/assets", "Assets")],
+  ["assets", "The images that an account has stored", at("/assets", "Pictures")],
   ["asset", "One of them", async (page) => (await page.goto(`/assets?asset=${encodeURIComponent(studio.asset)}`), page.getByRole("dialog").getByText("900 × 1200 pixels").waitFor())],
   ["tokens", "Tokens of agents and programs", at("/settings/tokens", "Tokens")],
   ["new-token", "A new token and its scopes", async (page) => {

@@ -386,7 +386,7 @@ scene("a canvas is deleted from the list once its owner has typed so", async ({ 
   await signInByLink(page, uid);
   await page.getByRole("button", { name: "Delete Draft" }).click();
   const confirm = dialog(page).getByRole("button", { name: "Delete for good" });
-  await dialog(page).getByText("2 nodes").waitFor();
+  await dialog(page).getByText("2 things").waitFor();
   await isAccessible();
   await becomes(() => confirm.isDisabled(), true);
   await page.keyboard.type("delet");

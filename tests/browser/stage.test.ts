@@ -97,7 +97,7 @@ scene("a picture is cropped with a ratio in four interactions, and with handles 
   assert.deepEqual(await values(page), kept);
   // The panel has the same numbers.
   await stage(page).getByRole("button", { name: "All settings" }).click();
-  const panel = page.getByRole("complementary", { name: "Inspect" });
+  const panel = page.getByRole("complementary", { name: "Details" });
   assert.equal(await panel.locator("form").getByLabel("Width", { exact: true }).inputValue(), String(kept["Width"]));
   await panel.locator("form").getByLabel("Width", { exact: true }).fill("111");
   await becomes(() => spin(page, "Width").inputValue(), "111");

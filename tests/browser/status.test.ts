@@ -47,7 +47,7 @@ scene("the list of runs says for what work waits, and a banner that its queue ha
   const status = await queues(page, states);
   await waiting(page, canvas, { what: "worker", since: ago(30), lastSeenAt: ago(40) });
   await signIn(page, TOKEN, `/runs?canvas=${encodeURIComponent(canvas.handle)}`);
-  await heading(page, "Runs");
+  await heading(page, "Queue");
   await page.getByText(/^Waiting for a worker: none seen for 4\d s/).waitFor();
   await banner(page).getByText(/No worker has asked for the queue image for 4\d s\. Work waits until one is started\./).waitFor();
   assert.equal(await banner(page).getByText("video").count(), 0, "no work of that queue is shown");
@@ -75,12 +75,12 @@ scene("every cause of a wait has its words in the list of a board's runs", async
   await waiting(page, canvas, waits);
   await openBoard(page, `/c/${canvas.ownerUid}/${canvas.id}`);
   await page.keyboard.press("r");
-  const runs = page.getByRole("complementary", { name: "Runs" });
+  const runs = page.getByRole("complementary", { name: "Queue" });
   for (const [what, words, more] of [
     ["slot", /^Waiting for its turn/, {}],
     ["retry", /^Next attempt at \d\d:\d\d:\d\d/, { retryAt: ago(-60) }],
     ["provider", /^With the provider/, {}],
-    ["input", /^Waiting for another output/, {}],
+    ["input", /^Waiting for another result/, {}],
     ["worker", /^Waiting for a worker: none seen for \d+ s/, { lastSeenAt: ago(40) }],
   ] as const) {
     Object.assign(waits, { what }, more);

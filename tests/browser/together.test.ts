@@ -126,7 +126,7 @@ scene("a title that somebody else changed while it was typed is a person's choic
   const card = page.getByRole("region", { name: "Conflict" });
   await node(page, "Brief").click();
   await page.keyboard.press("p");
-  const ofNode = page.getByRole("complementary", { name: "Inspect" }).getByLabel("Title", { exact: true });
+  const ofNode = page.getByRole("complementary", { name: "Details" }).getByLabel("Title", { exact: true });
   await ofNode.fill("Mine");
   await apply(canvas, [{ type: "node.update", nodeId: ids["Brief"], patch: { title: "Brief of an agent" } }]);
   await node(page, "Brief of an agent").waitFor();
@@ -210,7 +210,7 @@ scene("a viewer has the board with everything that reads, and nothing that chang
   await openBoard(page, url, viewer.token);
   await page.getByRole("heading", { level: 1, name: "Looked at" }).waitFor();
   await becomes(() => page.getByRole("toolbar", { name: "Tools" }).getByRole("button").evaluateAll((all) => all.map((one) => one.getAttribute("aria-label"))), ["Select", "Hand tool: drag the view"]);
-  for (const name of ["Undo", "Make", "Recipes", "Assets", "Runs", "Looked at"]) await becomes(() => page.getByRole("button", { name, exact: true }).count(), 0, name);
+  for (const name of ["Undo", "Make", "Recipes", "Pictures", "Queue", "Looked at"]) await becomes(() => page.getByRole("button", { name, exact: true }).count(), 0, name);
 
   const only = node(page, "Only");
   await dragBy(page, only, 80, 160);
@@ -219,7 +219,7 @@ scene("a viewer has the board with everything that reads, and nothing that chang
   const line = await box(page.locator(".react-flow__edge-path"));
   assert(line.x >= from.x + from.width - 8 && line.x + line.width <= to.x + 8, "the connection runs from the one to the other");
   await page.keyboard.press("p");
-  const inspect = page.getByRole("complementary", { name: "Inspect" });
+  const inspect = page.getByRole("complementary", { name: "Details" });
   await inspect.getByText("Words to copy").waitFor();
   await becomes(() => inspect.locator("input, select, textarea").count(), 0);
   for (const key of ["Enter", "F2", "Control+d", "ArrowRight", "t", "n", "s", "Delete", "Control+z"]) await page.keyboard.press(key);
@@ -483,7 +483,7 @@ scene("a role that changes is seen at once, and the board goes on with it", asyn
   await signIn(page, TOKEN, url);
   const tools = page.getByRole("toolbar", { name: "Tools" }).getByRole("button");
   await becomes(() => tools.count(), 8);
-  await page.getByText("editor · 1 node").waitFor();
+  await page.getByText("editor · 1 thing").waitFor();
   accessRole = "viewer";
   await page.getByText("You can only read this canvas now.").waitFor();
   await becomes(() => tools.count(), 2);

@@ -262,7 +262,7 @@ scene("a phone shows the board, a header of one row and one row of tools", async
     return board / (Math.ceil((innerWidth - 5) / 10) * Math.ceil((innerHeight - 5) / 10));
   });
   assert(share >= 0.75, `${Math.round(share * 100)} % of the screen is the board`);
-  await becomes(() => row(page).getByRole("button").allTextContents(), ["Add", "Make", "Assets", "Runs", "More"]);
+  await becomes(() => row(page).getByRole("button").allTextContents(), ["Add", "Make", "Pictures", "Queue", "More"]);
   for (const button of await row(page).getByRole("button").all()) await isReached(button);
   for (const gone of ["Zoom in", "Redo", "Share"]) assert.equal(await page.getByRole("button", { name: gone, exact: true }).filter({ visible: true }).count(), 0, gone);
   for (const scheme of ["light", "dark"] as const) {

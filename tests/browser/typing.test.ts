@@ -30,7 +30,7 @@ scene("what is being typed, and where arrow keys have moved a node, survives a r
   await until(canvas, "the title", ({ title }) => title === "Spring");
   await node(page, "One").click();
   await page.keyboard.press("p");
-  await page.getByRole("complementary", { name: "Inspect" }).getByLabel("Title").fill("One, renamed");
+  await page.getByRole("complementary", { name: "Details" }).getByLabel("Title").fill("One, renamed");
   await reload();
   await until(canvas, "the name", (graph) => titled(graph, "One, renamed") !== undefined);
 });

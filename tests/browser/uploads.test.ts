@@ -82,15 +82,15 @@ scene("uploads of the assets page go on elsewhere, and signing out asks before i
   await page.getByLabel("Images to upload").first().setInputFiles([image("pier.png"), image("boat.png")]);
   await page.getByRole("progressbar", { name: "Upload of pier.png" }).waitFor();
   assert(await asksBeforeLeaving(page));
-  await page.getByRole("link", { name: "Runs" }).click();
-  await heading(page, "Runs");
+  await page.getByRole("link", { name: "Queue" }).click();
+  await heading(page, "Queue");
   await page.getByRole("button", { name: /^Account of/ }).click();
   await page.getByRole("button", { name: "Sign out" }).click();
   const question = page.getByRole("dialog", { name: "Sign out?" });
   await question.getByText("2 uploads are not saved and will be deleted.").waitFor();
   await isAccessible();
   await question.getByRole("button", { name: "Keep" }).click();
-  await page.getByRole("link", { name: "Assets" }).click();
+  await page.getByRole("link", { name: "Pictures" }).click();
   await page.getByRole("progressbar", { name: "Upload of boat.png" }).waitFor();
 
   await page.getByRole("button", { name: /^Account of/ }).click();
@@ -100,8 +100,8 @@ scene("uploads of the assets page go on elsewhere, and signing out asks before i
   release();
   await field(page).fill(token);
   await page.getByRole("button", { name: "Sign in", exact: true }).click();
-  await page.getByRole("link", { name: "Assets" }).click();
-  await page.getByRole("heading", { name: "No assets yet" }).waitFor();
+  await page.getByRole("link", { name: "Pictures" }).click();
+  await page.getByRole("heading", { name: "No pictures yet" }).waitFor();
   await becomes(() => list(page).count(), 0);
   const { assets } = await send<{ assets: object[] }>("GET", "/assets", undefined, token);
   assert.equal(assets.length, 0);
@@ -158,7 +158,7 @@ scene("a text that is longer than a node may be is pasted as far as it fits, and
   // The service counts characters: the last one that fits takes two units of a string.
   const whole = `${"x".repeat(23_999)}😀`;
   await paste(`${whole} and more`);
-  await page.getByText("A node holds 24,000 characters. The rest of the text is left out.").waitFor();
+  await page.getByText("A text holds 24,000 characters. The rest of the text is left out.").waitFor();
   await until(canvas, "the text is saved", ({ nodes }) => nodes[0]?.metadata.content === whole);
   await isAccessible();
 });
@@ -185,7 +185,7 @@ scene("what does not fit into a field of a node or into a prompt is left out, an
   await page.keyboard.press("Escape");
   await page.keyboard.press("Enter");
   await paste("Text of One", 24_001);
-  await page.getByText("A node holds 24,000 characters.").waitFor();
+  await page.getByText("A text holds 24,000 characters.").waitFor();
   await page.keyboard.press("Escape");
   await page.getByRole("button", { name: "Make", exact: true }).click();
   await page.getByText("A prompt holds 8,000 characters. The rest of a longer text is left out.").waitFor();

@@ -69,15 +69,15 @@ scene("a video is made between two frames for the price on the button, and playe
   await page.keyboard.press("Escape");
   await page.locator(".react-flow__node video").waitFor({ state: "detached" });
   assert(await play.evaluate((button) => button === document.activeElement), "the keyboard is back at the button");
-  await page.getByRole("button", { name: "Inspect", exact: true }).click();
-  const inspect = panel(page, "Inspect");
+  await page.getByRole("button", { name: "Details", exact: true }).click();
+  const inspect = panel(page, "Details");
   await inspect.getByText("1 s", { exact: true }).waitFor();
   const download = page.waitForEvent("download");
   await inspect.getByRole("link", { name: "Download" }).click();
   assert.match((await download).suggestedFilename(), /\.mp4$/);
   await isAccessible();
   await inspect.getByRole("link", { name: "Its run" }).click();
-  await page.getByRole("heading", { level: 1, name: "Runs" }).waitFor();
+  await page.getByRole("heading", { level: 1, name: "Queue" }).waitFor();
   await page.getByRole("button", { name: /^Fog lifts/, expanded: true }).waitFor();
 });
 
@@ -99,8 +99,8 @@ scene("a video is made into the slot that is selected, by keyboard alone, and ca
   await node(page, "Waves").getByRole("progressbar").waitFor();
   await becomes(() => prompt.getByLabel("Prompt").evaluate((field) => field === document.activeElement), true, "the keyboard stays in the Prompt");
   await page.keyboard.press("Escape");
-  await page.getByRole("button", { name: "Inspect", exact: true }).press("Enter");
-  const inspect = panel(page, "Inspect");
+  await page.getByRole("button", { name: "Details", exact: true }).press("Enter");
+  const inspect = panel(page, "Details");
   await inspect.getByRole("button", { name: "Cancel" }).press("Enter");
   await isAccessible();
   await page.getByRole("dialog", { name: "Cancel video?" }).getByRole("button", { name: "Cancel it" }).press("Enter");
@@ -128,11 +128,11 @@ scene("a video that fails says why, and a refused start leaves nothing", async (
   await video.getByText("An image that the work needs is gone or cannot be read.").waitFor();
   assert.equal(await description(video), "An image that the work needs is gone or cannot be read.");
   await page.keyboard.press("Escape");
-  await page.getByRole("button", { name: "Inspect", exact: true }).click();
-  await panel(page, "Inspect").getByText("Upload it again, or choose another one. The same start would fail in the same way.").waitFor();
-  await panel(page, "Inspect").getByText("action_input_invalid").waitFor();
+  await page.getByRole("button", { name: "Details", exact: true }).click();
+  await panel(page, "Details").getByText("Upload it again, or choose another one. The same start would fail in the same way.").waitFor();
+  await panel(page, "Details").getByText("action_input_invalid").waitFor();
   await isAccessible();
-  await panel(page, "Inspect").getByRole("button", { name: "New attempt…" }).press("Enter");
+  await panel(page, "Details").getByRole("button", { name: "New attempt…" }).press("Enter");
   await becomes(() => make.getByLabel("Prompt").inputValue(), "a boat");
   await page.keyboard.press("Escape");
 
@@ -179,9 +179,9 @@ scene("a video of a job is played by who made it, others are told so, and it is 
   await other.waitForTimeout(11_000);
   assert.equal(asked.length, 0, "what cannot be read is not asked for again");
 
-  await page.getByRole("button", { name: "Inspect", exact: true }).click();
+  await page.getByRole("button", { name: "Details", exact: true }).click();
   await node(page, "Kite").click();
-  await panel(page, "Inspect").getByRole("button", { name: "Keep on the canvas" }).click();
+  await panel(page, "Details").getByRole("button", { name: "Keep on the canvas" }).click();
   await until(canvas, "the node has the asset", (graph) => titled(graph, "Kite")?.asset !== undefined);
   await other.getByRole("button", { name: "Play Kite" }).click();
   await other.waitForFunction(() => (document.querySelector<HTMLVideoElement>(".react-flow__node video")?.currentTime ?? 0) > 0);

@@ -103,7 +103,7 @@ scene("a finger selects what is drawn, and ends a selection", async ({ page, exp
   };
   const at = await plane(page);
   const { revision } = await read(canvas);
-  const said = page.getByRole("status").getByText("1 node selected");
+  const said = page.getByRole("status").getByText("1 thing selected");
   await tap(at(1000, 800));
   await said.waitFor();
   await tap(at(15_000, 10_000));

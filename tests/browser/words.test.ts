@@ -42,7 +42,7 @@ scene("no screen has a word of the contract", async ({ page, expect }) => {
   await page.keyboard.press("?");
   await page.getByRole("dialog").waitFor();
   await hasNoWords(page, "the keys");
-  for (const [path, name] of [["/", "Canvases"], ["/runs", "Runs"], ["/recipes", "Recipes"], ["/elements", "Elements"], ["/assets", "Assets"]] as const) {
+  for (const [path, name] of [["/", "Canvases"], ["/runs", "Queue"], ["/recipes", "Recipes"], ["/elements", "Elements"], ["/assets", "Pictures"]] as const) {
     await page.goto(path);
     await heading(page, name);
     await page.waitForTimeout(500);

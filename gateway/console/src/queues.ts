@@ -28,7 +28,7 @@ export function waitingFor({ what, lastSeenAt, retryAt }: WaitingFor, now = Date
     case "provider":
       return "With the provider";
     case "input":
-      return "Waiting for another output";
+      return "Waiting for another result";
   }
 }
 

@@ -131,7 +131,7 @@ const REASONS: Record<string, [happened: string, remedy: string]> = {
     "Change the prompt or the references, choose another model, or look whether the account at the provider can pay.",
   ],
   provider_unavailable: ["The provider is out of order.", "Wait, or choose another model."],
-  runtime_failed: ["The service itself failed.", "Tell the operator the handle of this run."],
+  runtime_failed: ["The service itself failed.", "Tell the operator its name for programs."],
   action_input_invalid: ["An image that the work needs is gone or cannot be read.", "Upload it again, or choose another one."],
   output_finalization_failed: [
     "The result was made but could not be stored.",

@@ -21,7 +21,7 @@ export function draggedAsset(data: string): Placed | undefined {
 /** The service shows in a canvas what is stored there, and to its owner everything that is the owner's. */
 export function AssetPanel({ board, canvas, isOwner }: { board: Board; canvas: string; isOwner: boolean }) {
   const { scopes } = useSession().session;
-  if (!scopes.includes("asset:read")) return <p>This session may not see assets: its token does not have the scope asset:read.</p>;
+  if (!scopes.includes("asset:read")) return <p>This session may not see pictures: its token does not have the scope asset:read.</p>;
   return (
     <Pictures
       isSmall

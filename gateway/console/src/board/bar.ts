@@ -272,7 +272,7 @@ const ROWS: Record<string, Row> = {
 /** Commands that are there without a selection, too, as the bar has them. */
 const SHARED: Record<string, { icon: IconName; label: string; run: (board: Board) => void }> = {
   section: { icon: "section", label: "Section", run: (board) => board.createSection() },
-  inspect: { icon: "sliders", label: "Inspect", run: (board) => board.set({ panel: "inspect" }) },
+  inspect: { icon: "sliders", label: "Details", run: (board) => board.set({ panel: "inspect" }) },
   present: { icon: "play", label: "Present", run: (board) => board.set({ dialog: "present" }) },
   recipes: { icon: "recipe", label: "Recipes", run: (board) => board.set({ panel: "recipes" }) },
 };

@@ -157,7 +157,7 @@ const VIEW_STEP = 64;
 
 /** The texts of a node that people write. */
 const WRITTEN = {
-  title: { name: "title", label: "Rename a node" },
+  title: { name: "title", label: "Rename" },
   content: { name: "metadata.content", label: "Edit a text" },
   altText: { name: "metadata.altText", label: "Describe a picture" },
 } as const;
@@ -244,7 +244,7 @@ export class Board {
 
   /** Says that a text which was pasted was too long. */
   notifyCut(field: "content" | "title"): void {
-    const holder = field === "title" ? `A title holds ${number(MOST_TITLE)}` : `A node holds ${number(MOST_TEXT)}`;
+    const holder = field === "title" ? `A title holds ${number(MOST_TITLE)}` : `A text holds ${number(MOST_TEXT)}`;
     this.notify(`${holder} characters. The rest of the text is left out.`);
   }
 
@@ -435,7 +435,7 @@ export class Board {
   /** Moves the view to new nodes if they are not seen, or says that they are elsewhere. */
   bring(ids: string[], sources: string[] = []): void {
     if (!this.surface || this.surface.follow(ids, sources)) return;
-    this.notify(`${counted(ids.length, "new node")} ${ids.length === 1 ? "is" : "are"} outside of the view.`, this.showing(ids));
+    this.notify(`${counted(ids.length, "new thing")} ${ids.length === 1 ? "is" : "are"} outside of the view.`, this.showing(ids));
   }
 
   /** Selects nodes and moves the view to them. */
@@ -484,7 +484,7 @@ export class Board {
     const id = this.newId();
     const nodes = this.selected.filter((node) => !isSection(node));
     this.engine.perform(
-      nodes.length > 0 ? `Put ${count(nodes.length, "node")} into a Section` : "Add a Section",
+      nodes.length > 0 ? `Put ${count(nodes.length, "thing")} into a Section` : "Add a Section",
       sectioned(this.graph, nodes.map((node) => node.id), id, nodes.length > 0 ? { x: 0, y: 0 } : this.#spot(sizeOf("section"))),
     );
     this.select([id]);
@@ -495,7 +495,7 @@ export class Board {
     this.settle();
     const { changes, copies } = duplicated(this.graph, ids, this.newId, this.where(point));
     if (copies.size === 0) return;
-    this.engine.perform(`Duplicate ${count(copies.size, "node")}`, changes);
+    this.engine.perform(`Duplicate ${count(copies.size, "thing")}`, changes);
     this.select(copies.values());
     this.bring([...copies.values()]);
   }
@@ -514,7 +514,7 @@ export class Board {
     if (lost > 0) this.notify(`${counted(lost, "image")} left out: images of another canvas can be pasted if both canvases are yours.`);
     if (nodes.length === 0) return;
     const { changes, copies } = pasted(this.graph, { ...copied, nodes }, this.newId, this.where(point));
-    this.engine.perform(`Paste ${count(nodes.length, "node")}`, changes);
+    this.engine.perform(`Paste ${count(nodes.length, "thing")}`, changes);
     this.select(copies.values());
     this.bring([...copies.values()]);
   }
@@ -537,9 +537,9 @@ export class Board {
     const [first, ...others] = nodes;
     if (!first) return;
     const locked = nodes.filter(isLocked);
-    if (locked.length > 0) return this.notify(`${locked.length === 1 && locked[0] ? nameOf(locked[0]) : `${locked.length} nodes`} cannot be deleted while locked.`, { label: "Unlock", run: () => this.lock(false, locked) });
-    const step = this.engine.perform(`Delete ${count(nodes.length, "node")}`, removed(this.graph, nodes.map(({ id }) => id)));
-    this.#deleted(others.length === 0 ? `${nameOf(first)} is deleted.` : `${nodes.length} nodes are deleted.`, step);
+    if (locked.length > 0) return this.notify(`${locked.length === 1 && locked[0] ? nameOf(locked[0]) : `${locked.length} things`} cannot be deleted while locked.`, { label: "Unlock", run: () => this.lock(false, locked) });
+    const step = this.engine.perform(`Delete ${count(nodes.length, "thing")}`, removed(this.graph, nodes.map(({ id }) => id)));
+    this.#deleted(others.length === 0 ? `${nameOf(first)} is deleted.` : `${nodes.length} things are deleted.`, step);
     this.select([]);
   }
 
@@ -549,12 +549,12 @@ export class Board {
 
   move(ids: Iterable<string>, by: Point, from?: Drag["from"]): void {
     const changes = moved(this.graph, ids, by, from);
-    this.engine.perform(`Move ${count(changes.length, "node")}`, changes);
+    this.engine.perform(`Move ${count(changes.length, "thing")}`, changes);
   }
 
   /** Locks nodes, or unlocks them. It keeps people of the console from moving them; the service does not enforce it. */
   lock(isLocked: boolean, nodes = this.selected): void {
-    this.setFields(isLocked ? `Lock ${count(nodes.length, "node")}` : `Unlock ${count(nodes.length, "node")}`, nodes, { "metadata.locked": isLocked || null });
+    this.setFields(isLocked ? `Lock ${count(nodes.length, "thing")}` : `Unlock ${count(nodes.length, "thing")}`, nodes, { "metadata.locked": isLocked || null });
   }
 
   /** Puts the selection above or below everything else. */
@@ -665,7 +665,7 @@ export class Board {
 
   resize(id: string, box: Box): void {
     const node = this.graph.nodes.get(id);
-    if (node) this.engine.perform("Resize a node", [resized(node, box)]);
+    if (node) this.engine.perform("Resize", [resized(node, box)]);
     this.#grip = undefined;
     this.set({ resize: undefined });
   }

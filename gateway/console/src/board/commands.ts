@@ -31,8 +31,8 @@ export const CHOOSE_FILES = "canvas-choose-files";
 export const COMMANDS: readonly Command[] = [
   { id: "text", label: "Add a text", group: "Add", keys: ["T"], isChange: true, run: create("text") },
   { id: "sticky", label: "Add a note", group: "Add", keys: ["N"], isChange: true, run: create("sticky") },
-  { id: "image", label: "Add an image slot", group: "Add", keys: ["I"], isChange: true, run: create("image") },
-  { id: "video", label: "Add a video slot", group: "Add", keys: ["V"], isChange: true, run: create("video") },
+  { id: "image", label: "Add a place for an image", group: "Add", keys: ["I"], isChange: true, run: create("image") },
+  { id: "video", label: "Add a place for a video", group: "Add", keys: ["V"], isChange: true, run: create("video") },
   { id: "section", label: "Add a Section around the selection", group: "Add", keys: ["S"], isChange: true, run: (board) => board.createSection() },
   { id: "upload", label: "Upload images", group: "Add", keys: ["U"], isChange: true, run: () => void dispatchEvent(new Event(CHOOSE_FILES)) },
 
@@ -43,7 +43,7 @@ export const COMMANDS: readonly Command[] = [
   { id: "menu", label: "Menu of the selection", group: "Select", keys: ["Shift+F10", "ContextMenu"], run: openMenu, can: hasSelection },
 
   { id: "select-all", label: "Select everything", group: "Select", keys: ["Mod+A"], run: (board) => board.selectAll() },
-  { id: "toggle", label: "Add the focused node to the selection, or take it away", group: "Select", keys: ["Mod+ "], run: (board) => board.toggleFocused(), can: ({ surface }) => surface?.focused() !== undefined },
+  { id: "toggle", label: "Add the focused one to the selection, or take it away", group: "Select", keys: ["Mod+ "], run: (board) => board.toggleFocused(), can: ({ surface }) => surface?.focused() !== undefined },
   { id: "select-variants", label: "Select all variants of the run", group: "Select", keys: ["Shift+M"], run: (board) => board.selectVariants(), can: ({ graph, selected }) => variantOf(graph, selected[0]?.id) !== undefined },
   { id: "escape", label: "End what is under way", group: "Select", keys: ["Escape"], run: (board) => board.escape() },
   { id: "left", label: "Move the selection, or the view, to the left", group: "Select", keys: ["ArrowLeft"], run: (board) => board.nudge({ x: -1, y: 0 }) },
@@ -64,15 +64,15 @@ export const COMMANDS: readonly Command[] = [
   { id: "lines", label: "Hide or show connections", group: "View", keys: ["Shift+C"], run: (board) => board.toggleLines() },
   { id: "hand", label: "Hand tool: drag the view", group: "View", keys: ["H"], run: (board) => board.set({ tool: board.getUi().tool === "hand" ? "select" : "hand" }) },
   { id: "snap", label: "Snap to others while dragging: on or off", group: "View", keys: [], isChange: true, run: toggleSnap },
-  { id: "inspect", label: "Properties and Actions", group: "View", keys: ["P"], run: (board) => board.togglePanel("inspect") },
+  { id: "inspect", label: "Details and Actions", group: "View", keys: ["P"], run: (board) => board.togglePanel("inspect") },
   { id: "recipes", label: "Run or make a Recipe", group: "View", keys: ["W"], isChange: true, run: (board) => board.togglePanel("recipes") },
   { id: "make", label: "Make images or a video", group: "Add", keys: ["G"], isChange: true, run: (board) => openPrompt(board) },
-  { id: "assets", label: "Put an image from your assets on the board", group: "Add", keys: ["A"], isChange: true, run: (board) => board.togglePanel("assets") },
+  { id: "assets", label: "Put one of your pictures on the board", group: "Add", keys: ["A"], isChange: true, run: (board) => board.togglePanel("assets") },
   { id: "runs", label: "Runs on this canvas", group: "View", keys: ["R"], isChange: true, run: (board) => board.togglePanel("runs") },
   { id: "outline", label: "Outline", group: "View", keys: ["O"], run: (board) => board.togglePanel("outline") },
   { id: "export", label: "Export", group: "View", keys: ["Shift+E"], run: openExport },
   { id: "present", label: "Present", group: "View", keys: ["Shift+P"], run: (board) => board.set({ dialog: "present" }), can: ({ graph }) => hasSlides(graph) },
-  { id: "palette", label: "Find a command or a node", group: "View", keys: ["Mod+K"], run: (board) => board.set({ dialog: "palette" }) },
+  { id: "palette", label: "Find a command or a title", group: "View", keys: ["Mod+K"], run: (board) => board.set({ dialog: "palette" }) },
   { id: "keys", label: "Keyboard shortcuts", group: "View", keys: ["?"], run: (board) => board.set({ dialog: "keys" }) },
 ];
 

@@ -20,7 +20,7 @@ const GESTURES: KeyGroup = {
     { what: "Zoom", how: "Ctrl and scroll, or pinch" },
     { what: "Look at a picture", how: "double-click it, or tap Space" },
     { what: "Select several", how: "drag over them, or Shift and click" },
-    { what: "Connect", how: "drag from the dot at the side of a node" },
+    { what: "Connect", how: "drag from the dot at its side" },
     { what: "Drag along an axis, or a copy", how: "hold Shift, or Alt" },
     { what: "Drag without snapping", how: "hold Ctrl" },
     { what: "Write", how: "double-click" },
@@ -33,7 +33,7 @@ const CLIPBOARD: KeyGroup = {
   rows: [
     { what: "Copy", keys: ["Mod+C"] },
     { what: "Cut", keys: ["Mod+X"] },
-    { what: "Paste nodes, texts and images", keys: ["Mod+V"] },
+    { what: "Paste, also texts and images", keys: ["Mod+V"] },
   ],
 };
 
@@ -104,12 +104,12 @@ function entriesOf(board: Board, query: string, close: () => void): Entry[] {
 export function Palette({ board, close }: { board: Board; close: () => void }) {
   // What has opened it has the keyboard again before a command runs: to focus a node selects it.
   const closeFirst = () => flushSync(close);
-  return <PaletteDialog label="Find a command or a node" field="Command or node" entriesOf={(query) => entriesOf(board, query, closeFirst)} close={close} />;
+  return <PaletteDialog label="Find a command or a title" field="Command or title" entriesOf={(query) => entriesOf(board, query, closeFirst)} close={close} />;
 }
 
 const KINDS: [Kind, string][] = [
-  ["image", "Image slot"],
-  ["video", "Video slot"],
+  ["image", "Place for an image"],
+  ["video", "Place for a video"],
   ["text", "Text"],
   ["sticky", "Note"],
 ];

@@ -260,7 +260,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
         isFixed
         header={
           <>
-            <Title key={String(canChange)} board={board} title={title} meta={nodes === undefined ? role : `${role} · ${count(nodes, "node")}`} revision={revision} />
+            <Title key={String(canChange)} board={board} title={title} meta={nodes === undefined ? role : `${role} · ${count(nodes, "thing")}`} revision={revision} />
             {canChange && <History board={board} undo={snapshot.undo} redo={snapshot.redo} />}
             <Presence live={live} peers={peers} />
             {canChange && <SaveState board={board} snapshot={snapshot} />}
@@ -298,10 +298,10 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
             )}
             {graph && <Cursors board={board} graph={graph} canvas={handle} live={live} peers={peers} news={snapshot.news} />}
             <p id="board-help" className="unseen">
-              Tab moves through the nodes in view, Ctrl Space selects several, Ctrl period goes to what can be done with them, arrow keys move the selection, question mark lists all keys. The outline has the same content as a tree.
+              Tab moves through what is in view, Ctrl Space selects several, Ctrl period goes to what can be done with them, arrow keys move the selection, question mark lists all keys. The outline has the same content as a tree.
             </p>
             <p role="status" className="unseen">
-              {ui.selection.size > 0 && `${count(ui.selection.size, "node")} selected${!ui.isCollecting ? "" : ui.isTouch ? ". A tap adds one or takes it away." : ". Tab keeps the selection, Escape ends it."}`}
+              {ui.selection.size > 0 && `${count(ui.selection.size, "thing")} selected${!ui.isCollecting ? "" : ui.isTouch ? ". A tap adds one or takes it away." : ". Tab keeps the selection, Escape ends it."}`}
             </p>
             {graph?.nodes.size === 0 && (
               <div className={styles.hint}>
@@ -342,7 +342,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
             </Side>
           )}
           {ui.panel === "inspect" && graph && (
-            <Side title="Inspect" close={() => board.closePanel()}>
+            <Side title="Details" close={() => board.closePanel()}>
               <Inspector board={board} canvas={handle} nodes={board.selected} attempt={ui.attempt} />
             </Side>
           )}
@@ -352,7 +352,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
             </Side>
           )}
           {ui.panel === "assets" && graph && (
-            <Side title="Assets" close={() => board.closePanel()}>
+            <Side title="Pictures" close={() => board.closePanel()}>
               <AssetPanel board={board} canvas={handle} isOwner={role === "owner"} />
             </Side>
           )}
@@ -362,18 +362,18 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
             </Side>
           )}
           {ui.panel === "runs" && graph && (
-            <Side title="Runs" close={() => board.closePanel()}>
+            <Side title="Queue" close={() => board.closePanel()}>
               <RunList board={board} canvas={handle} revision={revision} />
             </Side>
           )}
           {ui.panel === "findings" && (
-            <Side title="Findings" close={() => board.closePanel()}>
+            <Side title="Check" close={() => board.closePanel()}>
               {review ? (
                 <Review review={review} remedies={remediesOf(board, handle)} />
               ) : error ? (
-                <Failure title="The findings cannot be loaded" error={error} retry={reload} />
+                <Failure title="The check cannot be loaded" error={error} retry={reload} />
               ) : (
-                <Waiting label="Looking for findings" />
+                <Waiting label="Looking at the canvas" />
               )}
             </Side>
           )}
@@ -440,7 +440,7 @@ function PanelToggles({ board, panel, findings, scopes, isFiltering, areMarked }
     <div className={page.toggles} data-fades>
       <Button data-panel="findings" aria-expanded={panel === "findings"} className={findings === undefined ? undefined : findings > 0 ? page.found : page.clear} onClick={() => board.togglePanel("findings")}>
         <Icon name={findings === 0 ? "check" : "finding"} size={16} />
-        {findings === undefined ? "Findings" : findings > 0 ? count(findings, "finding") : "No findings"}
+        {findings === undefined || findings === 0 ? "Check" : `Check ${findings}`}
       </Button>
       {(areMarked || isFiltering) && (
         <Button aria-expanded={isFiltering} aria-keyshortcuts="Shift+F" onClick={() => board.set({ filter: isFiltering ? undefined : {} })}>
@@ -454,7 +454,7 @@ function PanelToggles({ board, panel, findings, scopes, isFiltering, areMarked }
       </Button>
       <Button data-panel="inspect" aria-expanded={panel === "inspect"} onClick={() => board.togglePanel("inspect")}>
         <Icon name="sliders" size={16} />
-        Inspect
+        Details
       </Button>
       {canMake && (
         <Button data-panel="make" aria-expanded={panel === "make"} onClick={() => board.togglePanel("make")}>
@@ -471,13 +471,13 @@ function PanelToggles({ board, panel, findings, scopes, isFiltering, areMarked }
       {canSeeAssets && (
         <Button data-panel="assets" aria-expanded={panel === "assets"} onClick={() => board.togglePanel("assets")}>
           <Icon name="image" size={16} />
-          Assets
+          Pictures
         </Button>
       )}
       {canSeeRuns && (
         <Button data-panel="runs" aria-expanded={panel === "runs"} onClick={() => board.togglePanel("runs")}>
           <Icon name="clock" size={16} />
-          Runs
+          Queue
         </Button>
       )}
     </div>

@@ -55,14 +55,14 @@ interface InspectorProps {
 export function Inspector({ board, canvas, nodes, attempt }: InspectorProps) {
   const [node] = nodes;
   const { action } = board.getUi();
-  if (!node) return <p className={styles.hint}>Select a node to see what it is and what can be made of it.</p>;
+  if (!node) return <p className={styles.hint}>Select something to see what it is and what can be made of it.</p>;
   const images = nodes.filter(({ asset, type }) => asset !== undefined && type !== "video");
   const video = videoOf(node);
   // An Action reads images, or one video.
   const videos = nodes.length === 1 ? nodes.filter(({ asset, type }) => asset !== undefined && type === "video") : [];
   return (
     <>
-      {nodes.length === 1 ? board.canChange ? <Properties key={node.id} board={board} node={node} /> : <Facts node={node} /> : <p className={styles.hint}>{count(nodes.length, "node")} selected</p>}
+      {nodes.length === 1 ? board.canChange ? <Properties key={node.id} board={board} node={node} /> : <Facts node={node} /> : <p className={styles.hint}>{count(nodes.length, "thing")} selected</p>}
       {nodes.length === 1 && node.asset !== undefined && <AiBadgeOf key={node.asset} handle={node.asset} />}
       {board.canChange && <Colors board={board} nodes={nodes} />}
       {nodes.length === 1 && <Work board={board} node={node} />}
@@ -525,7 +525,7 @@ function ActionForm({ board, canvas, action, sources: selected, attempt }: Actio
         isBusy={isStarting}
         disabled={(needsSecond && others.length === 0) || nodes.length > MOST_RESULTS || (isBatch && (isReading || possible.length === 0))}
       >
-        {isStarting ? "Starting…" : stage ? "Apply" : isBatch ? `${verbOf(slug)} ${what}` : attempt ? "Run again" : "Run into a new node"}
+        {isStarting ? "Starting…" : stage ? "Apply" : isBatch ? `${verbOf(slug)} ${what}` : attempt ? "Run again" : "Apply"}
       </Button>
       {/* Below the button, which has the keyboard and stays in view. */}
       {error !== undefined && (

@@ -165,7 +165,7 @@ function referenceTo(nodes: Node[], handle: string, role: Role | undefined): Ref
   const node = nodes.find((one) => one.asset === handle || one.handle === handle);
   const asset = handle.startsWith("asset:") ? handle : node?.asset;
   if (asset === undefined) return undefined;
-  return { asset, title: node?.title || "An image that is on no node", ...(role && { role }), ...(node && { node }) };
+  return { asset, title: node?.title || "An image that is not on the board", ...(role && { role }), ...(node && { node }) };
 }
 
 /** The images of nodes as references, each once. */

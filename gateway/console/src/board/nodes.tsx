@@ -108,7 +108,7 @@ function Slot({ node, icon }: { node: Node; icon: "image" | "video" }) {
   const reason = failure && explained(failure);
   const status = openStatus(node);
   const isWorking = status !== undefined && !isOver(status);
-  const empty = node.metadata.placeholder ? "Placeholder" : icon === "video" ? "Empty video" : "Empty slot";
+  const empty = node.metadata.placeholder ? "Placeholder" : icon === "video" ? "Place for a video" : "Place for an image";
   const label = isWorking ? <NodeStatus node={node} status={status} /> : status !== undefined ? statusOf(status) : empty;
   return (
     <div

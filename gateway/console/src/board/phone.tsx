@@ -25,7 +25,7 @@ export function phoneItems(board: Board, of: "add" | "more"): { label: string; r
     .map((command) => ({ label: labelOf(command), run: () => (board.set({ menu: undefined }), command.run(board)) }));
   if (of === "add") return items;
   return [
-    { label: "Findings", run: () => board.set({ menu: undefined, panel: "findings" }) },
+    { label: "Check", run: () => board.set({ menu: undefined, panel: "findings" }) },
     ...items,
     { label: "Share", run: () => board.set({ menu: undefined, dialog: "share" }) },
   ];
@@ -77,8 +77,8 @@ export function PhoneRow({ board, ui, onFiles }: { board: Board; ui: Ui; onFiles
     <div className={styles.row} role="toolbar" aria-label="Tools" onPointerDownCapture={() => void (pressed.current = board.getUi().menu)}>
       {canChange && <RowItem icon="plus" label="Add" {...menu("add")} />}
       {may("image:generate", "video:generate") && <RowItem icon="agent" label="Make" {...panel("make")} />}
-      {may("asset:read") && <RowItem icon="image" label="Assets" {...panel("assets")} />}
-      {may("job:manage") && <RowItem icon="clock" label="Runs" {...panel("runs")} />}
+      {may("asset:read") && <RowItem icon="image" label="Pictures" {...panel("assets")} />}
+      {may("job:manage") && <RowItem icon="clock" label="Queue" {...panel("runs")} />}
       <RowItem icon="more" label="More" panel="more" {...menu("more")} />
       {canChange && <FileInput onFiles={onFiles} />}
     </div>

@@ -518,7 +518,7 @@ function PromptForm({ board, canvas, graph, ui, subject, node, isPanel = false, 
               Into <bdi>{into[0].title || "the selected video"}</bdi>.{into[0].asset !== undefined && " Its present video moves to its history."}
             </>
           ) : (
-            "Into a new node."
+            "As a new video."
           )}{" "}
           The video stays on the canvas, and everybody who can see the canvas can play it.
         </p>

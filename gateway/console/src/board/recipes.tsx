@@ -126,7 +126,7 @@ function List({ board, nodes, open }: { board: Board; nodes: Node[]; open: (view
           <strong>
             Run the selected <bdi>{name ?? "Recipe"}</bdi>
           </strong>
-          <span>With what its nodes hold</span>
+          <span>With what it holds</span>
         </button>
       )}
       <Search isSmall label="Search Recipes" maxLength={500} value={typed} set={setTyped} />
@@ -156,7 +156,7 @@ function List({ board, nodes, open }: { board: Board; nodes: Node[]; open: (view
           <Icon name="plus" size={16} />
           Make a Recipe from the selection
         </Button>
-        {nodes.length === 0 && <p className={sheet.hint}>Select a Section, or the nodes that go in and come out.</p>}
+        {nodes.length === 0 && <p className={sheet.hint}>Select a Section, or what goes in and comes out.</p>}
       </div>
     </>
   );
@@ -247,7 +247,7 @@ function RecipeSheet({ board, canvas, nodes, revision, chosen, open, recipe }: S
         </p>
         <Terms recipe={recipe} />
       </div>
-      {instance !== undefined && <p className={sheet.hint}>What is left empty comes from the nodes of this instance, or from those connected to them.</p>}
+      {instance !== undefined && <p className={sheet.hint}>What is left empty comes from this instance, or from what is connected to it.</p>}
       <RunForm
         recipe={recipe}
         instance={instance}

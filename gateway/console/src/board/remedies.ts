@@ -34,13 +34,13 @@ export function remediesOf(board: Board, canvas: string): Remedies {
       tries += 1;
       if (tries === MOST_TRIES) break;
     }
-    board.notify("There is no free place near this node. Move it by hand.");
+    board.notify("There is no free place near it. Move it by hand.");
   }
 
   return {
     title: (handle) => {
       const [node] = nodesOf([handle]);
-      return node ? nameOf(node) : "A deleted node";
+      return node ? nameOf(node) : "Something deleted";
     },
 
     show(handles) {

@@ -24,8 +24,8 @@ export function RunList({ board, canvas, revision }: { board: Board; canvas: str
     queryFn: ({ signal }) => api.runs(canvas, signal),
     refetchInterval: ({ state }) => (state.data?.some(({ status }) => isActive(status) || status === "canceling") ? PACE : false),
   });
-  if (error && !data) return <Failure title="The runs cannot be loaded" error={error} retry={refetch} />;
-  if (!data) return <Waiting label="Loading the runs" />;
+  if (error && !data) return <Failure title="The queue cannot be loaded" error={error} retry={refetch} />;
+  if (!data) return <Waiting label="Loading the queue" />;
   if (data.length === 0) return <p>Nothing was started on this canvas in the last days.</p>;
   return (
     <ul>

@@ -160,7 +160,7 @@ test("new nodes to which the view does not move, and work that ends out of view 
   });
   board.onSaid((text) => said.push(text));
   board.bring(ids);
-  assert.deepEqual(told.splice(0), [["2 new nodes are outside of the view.", "Show"]]);
+  assert.deepEqual(told.splice(0), [["2 new things are outside of the view.", "Show"]]);
   remedies[0]?.run();
   assert.deepEqual([shown, [...board.getUi().selection]], [[ids], ids]);
   const nodes = ids.flatMap((id) => board.graph.nodes.get(id) ?? []);

@@ -50,7 +50,7 @@ const FIELDS: Record<string, string> = { title: "title", "metadata.content": "te
 export function subjectOf(graph: Graph | undefined, { on, id, field }: OpenConflict): string {
   if (on === "canvas") return "The title of the canvas";
   const node = graph?.nodes.get(id);
-  return `The ${FIELDS[field] ?? "value"} of ${node ? nameOf(node) : graph ? "a deleted node" : `node:${id}`}`;
+  return `The ${FIELDS[field] ?? "value"} of ${node ? nameOf(node) : graph ? "something deleted" : `node:${id}`}`;
 }
 
 export const textOf = (value: unknown): string => (typeof value === "string" && value !== "" ? value : "(empty)");

@@ -246,7 +246,7 @@ function PortField({ id, port, isOptional, isHeld, value, problem, canvas, texts
             rows={3}
             dir="auto"
             maxLength={MOST_LETTERS}
-            placeholder={isHeld ? "What its node holds, if empty" : isOptional ? "Its default, if empty" : undefined}
+            placeholder={isHeld ? "What it holds now, if empty" : isOptional ? "Its default, if empty" : undefined}
             value={value && "text" in value ? value.text : ""}
             aria-required={!isOptional}
             aria-invalid={problem !== undefined}

@@ -43,8 +43,8 @@ export default function AssetLook({ handle, among, go, close, removed, placeOf }
   const isGone = error instanceof Problem && (error.status === 404 || error.status === 400);
   if (!asset && error) {
     return (
-      <Modal title="Asset" close={close}>
-        {isGone ? <p className={parts.text}>This asset was deleted, or belongs to somebody else.</p> : <Failure title="The asset cannot be loaded" error={error} retry={refetch} />}
+      <Modal title="Picture" close={close}>
+        {isGone ? <p className={parts.text}>This picture was deleted, or belongs to somebody else.</p> : <Failure title="The picture cannot be loaded" error={error} retry={refetch} />}
       </Modal>
     );
   }
@@ -61,7 +61,7 @@ export default function AssetLook({ handle, among, go, close, removed, placeOf }
   return (
     <>
       <Look
-        picture={asset ? pictureOf(asset) : (among.find(({ id }) => id === handle) ?? { id: handle, asset: handle, title: "Asset", alt: "", isVideo: false })}
+        picture={asset ? pictureOf(asset) : (among.find(({ id }) => id === handle) ?? { id: handle, asset: handle, title: "Picture", alt: "", isVideo: false })}
         siblings={among}
         go={go}
         compare={(id) => setCompared([handle, id])}
@@ -91,9 +91,9 @@ function AboutAsset({ asset }: { asset: Asset }) {
       <dl className={look.facts}>
         <FileFacts asset={asset} />
         <div>
-          <dt>Handle</dt>
+          <dt>For programs</dt>
           <dd>
-            <Copy text={asset.handle} label="the handle" />
+            <Copy text={asset.handle} label="the name for programs" />
           </dd>
         </div>
       </dl>
@@ -105,7 +105,7 @@ function AboutAsset({ asset }: { asset: Asset }) {
         </a>
       )}
       {asset.ownerUid === account.id && session.kind === "narrow" && (
-        <p className={styles.note}>You are signed in with a token. Only the owner of the account, signed in with a link, deletes assets.</p>
+        <p className={styles.note}>You are signed in with a token. Only the owner of the account, signed in with a link, deletes pictures.</p>
       )}
     </>
   );
@@ -139,7 +139,7 @@ function Usages({ asset }: { asset: Asset }) {
         <p role="status">
           {found.isOver
             ? found.usages.length === 0
-              ? "No node of your canvases shows it."
+              ? "No canvas of yours shows it."
               : `Shown on ${count(found.usages.length, "canvas", "canvases")}:`
             : `Looked at ${found.seen} of ${count(found.all, "canvas", "canvases")}…`}
         </p>
@@ -150,7 +150,7 @@ function Usages({ asset }: { asset: Asset }) {
             <Link href={showPath(canvas, nodes)}>
               <bdi>{canvas.title || "Untitled"}</bdi>
             </Link>
-            , {count(nodes.length, "node")}
+            , {count(nodes.length, "thing")}
           </li>
         ))}
       </ul>
@@ -180,7 +180,7 @@ function Deletion({ asset, close, removed }: { asset: Asset; close: () => void; 
   }
 
   return (
-    <Modal title={isShown ? "Delete it although it is shown?" : "Delete this asset?"} close={close}>
+    <Modal title={isShown ? "Delete it although it is shown?" : "Delete this picture?"} close={close}>
       <p role={isShown ? "alert" : undefined}>
         {isShown ? (
           <>

@@ -19,14 +19,14 @@ import { type Picture, pictureOf } from "./picture.ts";
 const AssetLook = laterDialog("Asset", () => import("./asset-look.tsx"));
 
 export function Assets() {
-  useTitle("Assets");
+  useTitle("Pictures");
   const { session } = useSession();
   return (
     <Shell>
       {session.scopes.includes("asset:read") ? (
         <AssetList canUpload={session.scopes.some((scope) => scope === "image:generate" || scope === "video:generate")} />
       ) : (
-        <Empty title="This session may not see assets">
+        <Empty title="This session may not see pictures">
           <p className={parts.text}>The token that you signed in with does not have the scope asset:read.</p>
         </Empty>
       )}
@@ -62,15 +62,15 @@ function AssetList({ canUpload }: { canUpload: boolean }) {
 
   const empty =
     canvas === undefined ? (
-      <Empty title="No assets yet">
+      <Empty title="No pictures yet">
         <p className={parts.text}>
           Images that are uploaded, imported or made with a model are kept here. {canUpload && "Drop some on this page, or upload them."}
         </p>
         {canUpload && <UploadButton add={add} />}
       </Empty>
     ) : (
-      <Empty title={canvas === "none" ? "No assets outside of canvases" : "No assets in this canvas"}>
-        <Button onClick={() => set("canvas", undefined)}>Show all assets</Button>
+      <Empty title={canvas === "none" ? "No pictures outside of canvases" : "No pictures in this canvas"}>
+        <Button onClick={() => set("canvas", undefined)}>Show all pictures</Button>
       </Empty>
     );
 
@@ -93,7 +93,7 @@ function AssetList({ canUpload }: { canUpload: boolean }) {
       })}
     >
       <div className={list.head}>
-        <h1>Assets</h1>
+        <h1>Pictures</h1>
         <div className={list.tools}>
           {canUpload && <UploadButton add={add} />}
         </div>

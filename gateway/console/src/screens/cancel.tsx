@@ -28,7 +28,7 @@ export function CancelDialog({ run, hasTargets, close, canceled }: Props) {
       {canRemove && (
         <label className={styles.choice}>
           <input type="checkbox" checked={removes} onChange={({ target }) => setRemoves(target.checked)} />
-          Also delete the empty nodes that were made for it
+          Also delete the empty places that were made for it
         </label>
       )}
     </Confirm>

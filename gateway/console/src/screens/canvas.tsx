@@ -151,7 +151,7 @@ function Readable({ handle, review, live }: OpenedProps) {
               <p className={parts.text}>What people and agents add to it appears here by itself.</p>
             </Empty>
           ) : drawing.data ? (
-            <Board drawing={drawing.data} label={`Drawing of ${canvas.title || "the canvas"}, ${count(canvas.nodeCount, "node")}`} />
+            <Board drawing={drawing.data} label={`Drawing of ${canvas.title || "the canvas"}, ${count(canvas.nodeCount, "thing")}`} />
           ) : drawing.error ? (
             <Failure title="The drawing cannot be loaded" error={drawing.error} retry={drawing.refetch} />
           ) : (
@@ -166,7 +166,7 @@ function Readable({ handle, review, live }: OpenedProps) {
             onClick={() => toggle("findings")}
           >
             <Icon name={findings.length > 0 ? "finding" : "check"} size={16} />
-            {findings.length > 0 ? count(findings.length, "finding") : "No findings"}
+            {findings.length > 0 ? `Check ${findings.length}` : "Check"}
           </Button>
           <Button aria-expanded={panel === "outline"} onClick={() => toggle("outline")}>
             <Icon name="outline" size={16} />
@@ -174,7 +174,7 @@ function Readable({ handle, review, live }: OpenedProps) {
           </Button>
         </div>
         {panel === "findings" && (
-          <Side title="Findings" close={close}>
+          <Side title="Check" close={close}>
             <Review review={review} />
           </Side>
         )}
@@ -198,7 +198,7 @@ function Header({ review: { canvas }, live }: { review: CanvasReview; live: Live
         </h1>
         <p className={styles.meta}>
           <span className={styles.role}>{canvas.accessRole}</span>
-          <span>{count(canvas.nodeCount, "node")}</span>
+          <span>{count(canvas.nodeCount, "thing")}</span>
           <span>
             changed <time dateTime={canvas.updatedAt}>{ago(canvas.updatedAt)}</time>
           </span>

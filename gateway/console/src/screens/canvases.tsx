@@ -165,7 +165,7 @@ function Card({ canvas, active }: { canvas: CanvasSummary; active: number }) {
             {name}
           </h2>
           <p className={styles.meta}>
-            <span>{count(canvas.nodeCount, "node")}</span>
+            <span>{count(canvas.nodeCount, "thing")}</span>
             <time dateTime={canvas.updatedAt}>{ago(canvas.updatedAt)}</time>
             {active > 0 && (
               <span className={styles.working}>

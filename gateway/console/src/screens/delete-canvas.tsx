@@ -17,7 +17,7 @@ export function DeleteCanvas({ canvas, close }: { canvas: CanvasSummary; close: 
       close={close}
     >
       <p>
-        The canvas goes with its <strong>{count(canvas.nodeCount, "node")}</strong>, its history, its shares and the images that are stored in it. Nothing brings it back.
+        The canvas goes with its <strong>{count(canvas.nodeCount, "thing")}</strong>, its history, its shares and the images that are stored in it. Nothing brings it back.
       </p>
       <p>It is refused while work is under way on the canvas.</p>
     </Confirm>

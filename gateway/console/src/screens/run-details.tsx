@@ -222,9 +222,9 @@ function Facts({ data, handle }: { data: Work; handle: string }) {
         </div>
       )}
       <div>
-        <dt>Handle</dt>
+        <dt>For programs</dt>
         <dd>
-          <Copy text={handle} label="the handle" />
+          <Copy text={handle} label="the name for programs" />
         </dd>
       </div>
       {data.kind === "video" && data.providerRunId && (

@@ -23,14 +23,14 @@ const REST = 400;
 const PACE = 15_000;
 
 export function Runs() {
-  useTitle("Runs");
+  useTitle("Queue");
   const { session } = useSession();
   return (
     <Shell>
       {session.scopes.includes("job:manage") ? (
         <RunsOfAccount />
       ) : (
-        <Empty title="This session may not see runs">
+        <Empty title="This session may not see the queue">
           <p className={parts.text}>The token that you signed in with does not have the scope job:manage.</p>
         </Empty>
       )}
@@ -66,7 +66,7 @@ function RunsOfAccount() {
   return (
     <div className={list.page}>
       <div className={list.head}>
-        <h1>Runs</h1>
+        <h1>Queue</h1>
         <div className={list.tools}>
           <Choice label="Kind" all="All kinds" names={KINDS} value={kind} set={(value) => set("kind", value)} />
           <Choice label="State" all="All states" names={STATUSES} value={status} set={(value) => set("state", value)} />
@@ -76,8 +76,8 @@ function RunsOfAccount() {
       <p className="unseen" role="status">
         {ended}
       </p>
-      {query.isPending && <Waiting label="Loading the runs" />}
-      {query.isLoadingError && <Failure title="The runs cannot be loaded" error={query.error} retry={query.refetch} />}
+      {query.isPending && <Waiting label="Loading the queue" />}
+      {query.isLoadingError && <Failure title="The queue cannot be loaded" error={query.error} retry={query.refetch} />}
       {query.isSuccess && runs.length === 0 && !isFiltered && (
         <Empty title="Nothing was started yet">
           <p className={parts.text}>
@@ -91,7 +91,7 @@ function RunsOfAccount() {
       )}
       {query.isSuccess && runs.length === 0 && isFiltered && (
         <Empty title="No run matches">
-          <Button onClick={reset}>Show all runs</Button>
+          <Button onClick={reset}>Show everything</Button>
         </Empty>
       )}
       {open !== null && !ids.has(open) && query.isSuccess && (
@@ -127,7 +127,7 @@ function RunsOfAccount() {
   );
 }
 
-/** Whether work can be started once more at its nodes. */
+/** Whether work can be started once more at its results. */
 const isAgain = ({ kind, status }: RunSummary): boolean => isOver(status) && (kind === "image" || (kind === "action" && status !== "succeeded"));
 
 function To({ path, label, words }: { path: string; label: string; words: string }) {

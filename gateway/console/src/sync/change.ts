@@ -194,7 +194,7 @@ export function judge(draft: Draft, change: Change, mode: "rebase" | "undo"): Ju
     case "connect":
     case "reconnect": {
       const { id, fromNodeId, toNodeId, purpose } = change.connection;
-      if (!draft.node(fromNodeId) || !draft.node(toNodeId)) return { dropped: "A connection was not made: one of its nodes was deleted." };
+      if (!draft.node(fromNodeId) || !draft.node(toNodeId)) return { dropped: "A connection was not made: one of its ends was deleted." };
       return draft.connection(id) || draft.between(fromNodeId, toNodeId, purpose) ? {} : { change };
     }
     case "disconnect": {

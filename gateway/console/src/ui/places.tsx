@@ -9,10 +9,10 @@ import { type Entry, EntryKind, KeyDialog, type KeyGroup, Keys, PaletteDialog } 
 
 export const SCREENS = [
   ["/", "Canvases"],
-  ["/runs", "Runs"],
+  ["/runs", "Queue"],
   ["/recipes", "Recipes"],
   ["/elements", "Elements"],
-  ["/assets", "Assets"],
+  ["/assets", "Pictures"],
   ["/settings", "Settings"],
 ] as const;
 
