@@ -21,11 +21,14 @@ export function unitsOf(graph: Graph, ids: Iterable<string>): Node[] {
   return nodes.filter(({ metadata }) => !sections.has(metadata.sectionId ?? ""));
 }
 
-/** Moves nodes along an axis to where they begin, in whole units. Those that are `near` there stay. */
-const movedTo = (graph: Graph, axis: Axis, places: (readonly [Node, number])[], near = 0.5): Change[] =>
+/** Where a node begins that has to be at `begin`: there in whole units, or where it is if that is as near. */
+const beginOf = (node: Node, axis: Axis, begin: number): number => (Math.abs(begin - node.position[axis]) <= 0.5 ? node.position[axis] : Math.round(begin));
+
+/** Moves nodes along an axis to where they begin. */
+const movedTo = (graph: Graph, axis: Axis, places: (readonly [Node, number])[]): Change[] =>
   places.flatMap(([node, begin]) => {
-    const by = Math.round(begin) - node.position[axis];
-    return isLocked(node) || Math.abs(begin - node.position[axis]) <= near ? [] : moved(graph, [node.id], axis === "x" ? { x: by, y: 0 } : { x: 0, y: by });
+    const by = beginOf(node, axis, begin) - node.position[axis];
+    return isLocked(node) || by === 0 ? [] : moved(graph, [node.id], axis === "x" ? { x: by, y: 0 } : { x: 0, y: by });
   });
 
 const EDGES: Record<Edge, [axis: Axis, share: number]> = { left: ["x", 0], center: ["x", 0.5], right: ["x", 1], top: ["y", 0], middle: ["y", 0.5], bottom: ["y", 1] };
@@ -37,9 +40,14 @@ export function aligned(graph: Graph, ids: Iterable<string>, edge: Edge): Change
   const locked = units.filter(isLocked);
   const whole = around((locked.length > 0 ? locked : units).map(boxOf));
   if (!whole || units.length < 2) return [];
-  const line = whole[axis] + share * whole[SIDES[axis]];
-  // Middles of whole units are between them, and so is the middle of the whole then.
-  return movedTo(graph, axis, units.map((node) => [node, line - share * node[SIDES[axis]]]), share === 0.5 ? 1 : 0.5);
+  const side = SIDES[axis];
+  let line = whole[axis] + share * whole[side];
+  if (share === 0.5 && locked.length === 0) {
+    // The middle of the largest, which then is the whole. Half a unit beside it, the others would move again.
+    const largest = units.reduce((one, other) => (other[side] > one[side] ? other : one));
+    line = beginOf(largest, axis, line - largest[side] / 2) + largest[side] / 2;
+  }
+  return movedTo(graph, axis, units.map((node) => [node, line - share * node[side]]));
 }
 
 /** Makes the gaps between nodes equal, or where they have no room beside each other the distances of their middles. The outer two stay. */
