@@ -211,7 +211,7 @@ const item = ({ label, purpose }: Choice, run: () => void): Item => ({ label, pu
 
 function itemOfSelection(board: Board, menu: ListMenu & { kind: "selection" | "export" }, item: SelectionItem): Item {
   const { id, label, keys, items } = item;
-  const hint = items || item.isForm ? "▸" : keyNames(keys[0] ?? "").join(" ");
+  const hint = items || item.isForm ? "▸" : keys[0] === undefined ? "" : keyNames(keys[0]).join(" ");
   const run = () => {
     board.set({ menu: items && menu.kind === "selection" ? { ...menu, of: id } : undefined });
     if (!items) runItem(board, item);
