@@ -66,9 +66,10 @@ scene("assets are shown as images, found by name and by canvas, and opened large
   const download = page.waitForEvent("download");
   await dialog.getByRole("button", { name: "Download" }).click();
   assert.equal((await download).suggestedFilename(), "harbor.png");
-  await page.keyboard.press("ArrowRight");
-  await page.getByRole("dialog", { name: "boat.png" }).or(page.getByRole("dialog", { name: /כּ/ })).waitFor();
+  // The newest is first.
   await page.keyboard.press("ArrowLeft");
+  await page.getByRole("dialog", { name: /כּ/ }).waitFor();
+  await page.keyboard.press("ArrowRight");
   await dialog.waitFor();
   await page.keyboard.press("Escape");
   await dialog.waitFor({ state: "detached" });

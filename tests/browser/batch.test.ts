@@ -111,7 +111,7 @@ scene("a page that is reloaded in the middle shows how far a batch is, and start
     return starts <= 2 || !isHeld ? route.continue() : undefined;
   });
   await item(page, "Actions").click();
-  await page.getByRole("menuitem", { name: "Turn…" }).click();
+  await page.getByRole("menuitem", { name: "Turn" }).click();
   await inspect(page).locator("form").getByLabel("Degrees", { exact: true }).fill("90");
   await inspect(page).getByRole("button", { name: "Turn 6 images" }).click();
   await card(page).getByText("Rotate · 2 of 6").waitFor({ timeout: 60_000 });

@@ -255,7 +255,7 @@ scene("the palette leads to screens, settings and canvases from every list, and 
   await page.keyboard.press("Control+k");
   await option("Quiet harbor canvas").waitFor();
   await isAccessible();
-  await page.keyboard.type("runs");
+  await page.keyboard.type("queue");
   await becomes(() => palette.getByRole("option").count(), 1);
   await page.keyboard.press("Enter");
   await heading(page, "Queue");

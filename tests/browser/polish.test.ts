@@ -17,10 +17,11 @@ scene("buttons over the title of a selected Section fade, unless the pointer is 
   await becomes(() => page.locator("[data-moving]").count(), 0);
   const toggles = page.locator("[data-fades]").filter({ has: page.locator("[data-panel]") });
   await page.mouse.move(700, 500);
-  for (let step = 0; step < 8; step += 1) {
+  // Single turns of the wheel, each of which moves the view by half of it.
+  for (let turn = 0; turn < 8; turn += 1) {
     const [from, to] = [await box(title), await box(toggles)];
     await page.mouse.wheel(from.x - to.x - 12, from.y - to.y - 6);
-    await page.waitForTimeout(50);
+    await page.waitForTimeout(200);
   }
   await becomes(() => toggles.evaluate((element) => getComputedStyle(element).opacity), "0.25");
   await page.screenshot({ path: join(env["CANVAS_SCREENSHOTS"] ?? ".", "polish-faded.png") });

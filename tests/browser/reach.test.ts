@@ -306,7 +306,8 @@ scene("a small window hides no tool, and a long title stays in its place for vie
   await openBoard(page, url);
   await page.setViewportSize({ width: 380, height: 760 });
   const chooser = page.waitForEvent("filechooser");
-  await page.getByRole("button", { name: "Upload images" }).click();
+  await page.getByRole("button", { name: "Add", exact: true }).click();
+  await page.getByRole("menuitem", { name: "Upload images" }).click();
   await chooser;
   const viewer = await stranger();
   await admin("share", "--canvas", canvas.handle, "--with", viewer.email, "--role", "viewer");

@@ -12,7 +12,7 @@ const PARTS: [name: string, open: (page: Page) => Promise<unknown>, shown: (page
   ["the Actions", (page) => page.keyboard.press("p"), (page) => page.getByLabel("Make a new image").waitFor()],
   ["the models", (page) => page.keyboard.press("g"), (page) => page.getByRole("form", { name: /^Make/ }).getByLabel("Model", { exact: true }).waitFor()],
   ["the Recipes", (page) => page.keyboard.press("w"), (page) => page.getByRole("button", { name: /^Storyboard/ }).waitFor()],
-  ["the assets", (page) => page.keyboard.press("a"), (page) => page.getByRole("complementary", { name: "Pictures" }).getByRole("listitem").first().waitFor()],
+  ["the assets", (page) => page.keyboard.press("a"), (page) => page.getByRole("complementary", { name: "Pictures" }).getByRole("gridcell").first().waitFor()],
   ["the runs", (page) => page.keyboard.press("r"), (page) => page.getByRole("complementary", { name: "Queue" }).getByText("Nothing was started on this canvas").waitFor()],
   ["the members", (page) => page.getByRole("button", { name: /^Share/ }).click(), (page) => page.getByRole("dialog").getByText(/@/).first().waitFor()],
   ["the list of canvases", (page) => page.getByRole("link", { name: "Canvas Service" }).click(), (page) => page.getByRole("heading", { level: 2, name: "Away" }).first().waitFor()],

@@ -230,7 +230,7 @@ scene("a viewer has the board with everything that reads, and nothing that chang
   await becomes(() => page.evaluate(() => (globalThis as { copied?: string }).copied), "Words to copy");
   await page.keyboard.press("Control+v");
   await only.click({ button: "right" });
-  await becomes(() => page.getByRole("menuitem").allTextContents(), ["Show the selection2", "InspectP"]);
+  await becomes(() => page.getByRole("menuitem").allTextContents(), ["Export▸", "Show the selection2", "DetailsP"]);
   await isAccessible();
   await page.keyboard.press("Escape");
 

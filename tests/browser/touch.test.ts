@@ -19,7 +19,7 @@ type At = { x: number; y: number };
 const bar = (page: Page) => page.getByRole("toolbar", { name: /^What to do with/ });
 const item = (page: Page, name: string) => bar(page).getByRole("button", { name, exact: true });
 const row = (page: Page) => page.getByRole("toolbar", { name: "Tools" });
-const sheet = (page: Page) => page.getByRole("menu");
+const sheet = (page: Page) => page.getByRole("menu").or(page.getByRole("dialog"));
 const entry = (page: Page, name: string) => sheet(page).getByRole("menuitem", { name, exact: true });
 const shot = (page: Page, name: string) => page.screenshot({ path: join(env["CANVAS_SCREENSHOTS"] ?? ".", `touch-${name}.png`) });
 
@@ -102,7 +102,7 @@ async function isReached(control: Locator): Promise<void> {
 
 const KINDS: [titles: string[], among: string[]][] = [
   [["Hero"], ["Edit", "Variations", "Format", "Crop", "Text", "Download", "Rename", "Connect…", "Duplicate", "Lock", "Delete"]],
-  [["Hero", "Cup"], ["Use in Make", "Arrange", "Section", "Overlay…", "Duplicate", "Delete"]],
+  [["Hero", "Cup"], ["Edit each", "Format", "Actions", "Use in Make", "Arrange", "Section", "Duplicate", "Delete"]],
   [["Slot"], ["Make", "Upload into it", "Rename", "Connect…", "Delete"]],
   [["Brief"], ["Make from this", "Smaller letters", "Larger letters", "Lines", "Edit the text", "Connect…", "Delete"]],
   [["Frame"], ["Tidy", "Fit to its members", "Color", "Select the members", "Delete"]],
@@ -130,7 +130,7 @@ scene("all that can be done with a selection is reached by touch alone", async (
       if ((await button.getAttribute("aria-haspopup")) === null) continue;
       await tap(await middle(button));
       await sheet(page).waitFor();
-      for (const one of await page.getByRole("menuitem").all()) await isReached(one);
+      for (const one of await sheet(page).getByRole("menuitem").or(sheet(page).locator("label")).all()) await isReached(one);
       await tap(NOTHING);
       await sheet(page).waitFor({ state: "detached" });
       assert.equal(await selected(page), titles.length, "a tap beside a sheet only closes it");

@@ -1,6 +1,6 @@
 /** The words of the console are those of people. */
 import { box, node, openBoard, text } from "./board.ts";
-import { NOBODY, scene } from "./browser.ts";
+import { becomes, NOBODY, scene } from "./browser.ts";
 import { apply, makeBoard, png, send } from "./service.ts";
 import { heading } from "./steps.ts";
 import { hasNoWords } from "./words.ts";
@@ -20,6 +20,8 @@ scene("no screen has a word of the contract", async ({ page, expect }) => {
   for (const panel of ["findings", "outline", "inspect", "make", "recipes", "assets", "runs"]) {
     for (const title of ["", "Brief", "Hero", "Film"]) {
       await page.keyboard.press("Escape");
+      await page.keyboard.press("0");
+      await becomes(() => page.locator("[data-moving]").count(), 0);
       if (title !== "") await node(page, title).click({ position: { x: 5, y: 5 } });
       const toggle = page.locator(`[data-panel="${panel}"]`);
       await toggle.click();
@@ -30,7 +32,9 @@ scene("no screen has a word of the contract", async ({ page, expect }) => {
       await page.getByRole("complementary").waitFor({ state: "detached" });
     }
   }
-  await node(page, "Brief").click();
+  await page.keyboard.press("0");
+  await becomes(() => page.locator("[data-moving]").count(), 0);
+  await node(page, "Brief").click({ position: { x: 5, y: 5 } });
   await page.keyboard.press("Shift+F10");
   await hasNoWords(page, "the menu of the selection");
   await page.keyboard.press("Escape");

@@ -165,6 +165,7 @@ export class Camera implements Surface {
    * they stay the same, so that what is only passed is never rendered. `isGesture`: a person has moved it, not a command.
    */
   moved(view: Viewport, isGesture: boolean): void {
+    if (view.x === this.#view.x && view.y === this.#view.y && view.zoom === this.#view.zoom) return;
     if (isGesture) this.#gestured = performance.now();
     // A single step, such as a key, is no zooming yet.
     this.#isZooming ||= this.#rest !== undefined && view.zoom !== this.#view.zoom;

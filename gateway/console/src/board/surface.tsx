@@ -202,6 +202,8 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
     isHeld.current = false;
     if (isTouch !== board.getUi().isTouch) board.set({ isTouch });
     if (!event.isPrimary) return cancelPress.current?.();
+    // A tap beside what is open only closes it.
+    if (isTouch && board.getUi().menu) return;
     const place = placeOf(event.nativeEvent);
     const start = camera.toPlane(place);
     pressed.current = start;
@@ -320,6 +322,8 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
         panOnScroll={!isHand}
         nodeDragThreshold={DRAG_START}
         attributionPosition="bottom-right"
+        // The first turn of a wheel is a start alone.
+        onMoveStart={(event, view) => camera.moved(view, Boolean(event))}
         onMove={(event, view) => camera.moved(view, Boolean(event))}
         onMoveEnd={() => camera.keep()}
         onNodesChange={change}
