@@ -58,6 +58,9 @@ export const inView = (page: Page): Promise<{ x: number; y: number; name: string
 export async function plane(page: Page): Promise<(x: number, y: number) => { x: number; y: number }> {
   await page.keyboard.press("-");
   await page.keyboard.press("0");
+  // A view on its way is kept, too.
+  await page.evaluate(() => new Promise((resume) => requestAnimationFrame(() => requestAnimationFrame(resume))));
+  await page.locator("[data-moving]").waitFor({ state: "detached" });
   const board = await box(page.getByRole("application", { name: "Board" }));
   const kept = await atRest(() => page.evaluate(() => Object.entries(sessionStorage).find(([key]) => key.startsWith("canvas.view"))?.[1] as string | undefined ?? null));
   const view = JSON.parse(kept) as { x: number; y: number; zoom: number };
