@@ -220,7 +220,8 @@ scene("a board is presented Section by Section, from keys, clicks and buttons", 
   await becomes(() => shown.count(), 0);
   // Where a browser permits no full screen, it takes the window.
   await page.evaluate(() => (Element.prototype.requestFullscreen = () => Promise.reject(new Error("not permitted"))));
-  await page.setViewportSize({ width: 390, height: 844 });
+  // The window leaves the full screen some time after the page.
+  await becomes(() => page.setViewportSize({ width: 390, height: 844 }).then(() => true, () => false), true);
   await page.keyboard.press("Shift+P");
   await shown.locator(".react-flow__node-image img").first().waitFor();
   await shot(page, "present-phone");
