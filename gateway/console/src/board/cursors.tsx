@@ -12,6 +12,7 @@ import type { Box } from "../view.ts";
 import type { Board } from "./board.ts";
 import styles from "./cursors.module.css";
 import { carried } from "./gestures.ts";
+import { deedIn } from "./news.ts";
 import { boundsOf, middleOf } from "./spatial.ts";
 
 /** Of a drag, this many outlines are shown. */
@@ -104,7 +105,11 @@ function Arrow({ x, y, name, sentence }: { x: number; y: number; name: string; s
         </svg>
         <span className={styles.name}>
           <bdi>{name}</bdi>
-          {sentence !== undefined && <small>{sentence}</small>}
+          {sentence !== undefined && (
+            <small>
+              <bdi>{sentence}</bdi>
+            </small>
+          )}
         </span>
       </div>
     </div>
@@ -125,7 +130,7 @@ function AgentArrow({ graph, news }: { graph: Graph; news: News | undefined }) {
   const { x, y } = middleOf(box);
   return (
     <div style={colored(label)} data-peer={label}>
-      <Arrow x={x} y={y} name={label} sentence={newest.summary} />
+      <Arrow x={x} y={y} name={label} sentence={deedIn(news, graph)} />
     </div>
   );
 }
