@@ -120,7 +120,7 @@ const SCREENS: [name: string, shows: string, go: (page: Page) => Promise<unknown
   ["conflict", "A text that two people have changed", conflict],
   ["viewer", "The board for those who may only read", async (page) => (await page.goto(studio.sharedUrl), page.getByRole("application", { name: "Board" }).waitFor())],
   ["runs", "Everything that the account has started", at("/runs", "Queue")],
-  ["run", "What is known of a run", async (page) => (await at(run(studio.runs.recipe), "Queue")(page), row(page, "Storyboard").first().getByRole("list", { name: "Outputs" }).locator("img").first().waitFor())],
+  ["run", "What is known of a run", async (page) => (await at(run(studio.runs.recipe), "Queue")(page), page.getByRole("list", { name: "Outputs" }).locator("img").first().waitFor())],
   ["failed-run", "Why a run failed", async (page) => (await at(run(studio.runs.failed), "Queue")(page), page.getByText("The provider refused the request.").waitFor())],
   ["recipes", "The Recipes of the catalog and the account's own", at("/recipes", "Recipes")],
   ["recipe", "A Recipe with the run that was started last", at(`/recipes?recipe=storyboard&run=${encodeURIComponent(studio.runs.recipe)}`, "Storyboard of a brief")],
@@ -249,7 +249,8 @@ ${all.map(([name, shows]) => figure(name, shows)).join("\n")}`);
 /** Waits until images and drawings are there. */
 async function rest(page: Page): Promise<void> {
   await page.waitForTimeout(1500);
-  await page.waitForFunction(() => [...document.images].every((image) => image.complete));
+  // Images below the window are not loaded yet.
+  await page.waitForFunction(() => [...document.images].every((image) => image.complete || image.getBoundingClientRect().top > innerHeight));
   await page.waitForFunction(() => !document.querySelector("[data-state=waiting]"), undefined, { timeout: 8000 }).catch(() => {});
 }
 

@@ -112,6 +112,15 @@ impl Fixture {
         Self { database, account: account(caller), token, canvas, node: node.id }
     }
 
+    /// Gives refs to the nodes of the canvas.
+    pub async fn give_refs(&self) {
+        let mut tx = self.database.pool().begin().await.expect("begins");
+        let (mut record, _) =
+            canvases::find(&mut tx, &self.account, &self.canvas.handle).await.expect("reads").expect("is there");
+        canvases::ensure_refs(&mut tx, &mut record).await.expect("gives refs");
+        tx.commit().await.expect("commits");
+    }
+
     pub async fn conn(&self) -> PoolConnection<Postgres> {
         self.database.pool().acquire().await.expect("connects")
     }

@@ -27,6 +27,8 @@ impl Large {
     async fn new() -> Self {
         let fixture = Fixture::new().await;
         run(&fixture, "UPDATE canvases SET node_count = 600").await;
+        // Only a graph with refs is kept.
+        fixture.give_refs().await;
         let id = fixture.start().await;
         let lease = fixture.claim().await;
         begin(&mut *fixture.conn().await, id, lease).await.expect("is ours");
