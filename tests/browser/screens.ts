@@ -249,8 +249,8 @@ ${all.map(([name, shows]) => figure(name, shows)).join("\n")}`);
 /** Waits until images and drawings are there. */
 async function rest(page: Page): Promise<void> {
   await page.waitForTimeout(1500);
-  // Images below the window are not loaded yet.
-  await page.waitForFunction(() => [...document.images].every((image) => image.complete || image.getBoundingClientRect().top > innerHeight));
+  // Images below the window, and those of the other theme, are not loaded.
+  await page.waitForFunction(() => [...document.images].every((image) => image.complete || !image.checkVisibility() || image.getBoundingClientRect().top > innerHeight));
   await page.waitForFunction(() => !document.querySelector("[data-state=waiting]"), undefined, { timeout: 8000 }).catch(() => {});
 }
 
