@@ -7,7 +7,7 @@ use e2e::api::text;
 use e2e::collector::{Collector, Exported, SpanKind};
 use e2e::{Builder, Kind, PATIENCE, Part, Stack, User, images};
 use serde_json::{Value, json};
-use testkit::{Receiver, wait_for};
+use testkit::{Receiver, free_ports, wait_for};
 use tokio::net::TcpListener;
 
 const SECRET: &str = "a secret of the caller's own, long enough";
@@ -172,11 +172,7 @@ async fn works_without_a_collector(endpoint: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_waits_for_a_collector_that_is_down() {
-    let port = {
-        let free = TcpListener::bind("127.0.0.1:0").await.expect("binds a free port");
-        free.local_addr().expect("has an address").port()
-    };
-    works_without_a_collector(&format!("http://127.0.0.1:{port}")).await;
+    works_without_a_collector(&format!("http://127.0.0.1:{}", free_ports(1)[0])).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
@@ -165,18 +164,3 @@ fn binaries() -> &'static Path {
     &DIRECTORY
 }
 
-/// The range in which free ports are searched: below the ephemeral ports of the kernel (from 32768), so that no outgoing connection of another
-/// test takes one before its process listens, and below the ports of the services that the tests share (from 20000).
-const PORTS: std::ops::Range<u16> = 10_000..20_000;
-
-/// Loopback ports that are free at the moment.
-pub(crate) fn free_ports(count: usize) -> Vec<u16> {
-    // Starts at a random port, because several tests search at the same time.
-    let start = (uuid::Uuid::new_v4().as_u128() % PORTS.len() as u128) as usize;
-    let candidates = PORTS.cycle().skip(start).take(PORTS.len());
-    // Listeners keep all ports until the last one is found, so that the ports differ.
-    let held: Vec<(u16, TcpListener)> =
-        candidates.filter_map(|port| Some((port, TcpListener::bind(("127.0.0.1", port)).ok()?))).take(count).collect();
-    assert_eq!(held.len(), count, "not enough free ports in {PORTS:?}");
-    held.iter().map(|(port, _)| *port).collect()
-}

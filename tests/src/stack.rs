@@ -8,11 +8,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use testkit::{Identity, Receiver, Reserved, wait_for};
+use testkit::{Identity, Receiver, Reserved, free_ports, wait_for};
 use uuid::Uuid;
 
 use crate::ground::{Ground, Networks};
-use crate::process::{Launch, Process, free_ports};
+use crate::process::{Launch, Process};
 use crate::services::{Services, Urls};
 use crate::shared::Visit;
 use crate::{Client, Kind, PATIENCE, Part};

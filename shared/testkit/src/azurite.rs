@@ -1,7 +1,7 @@
 //! A server of Azure Blob Storage for tests: Azurite, installed from npm by `tests/azurite/run`. Each test
 //! makes its own containers.
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::Ipv4Addr;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use sha2::Sha256;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::environment::unique;
+use crate::environment::{free_ports, unique};
 use crate::wait_for;
 
 /// Installs the server if it is missing, then executes it.
@@ -33,8 +33,7 @@ pub struct Azurite {
 impl Azurite {
     /// Starts a server and waits until it answers.
     pub async fn start() -> Self {
-        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-        let port = free.expect("binds a free port of loopback").port();
+        let port = free_ports(1)[0];
         let child = Command::new(SCRIPT)
             .args(["serve", &port.to_string()])
             .stdin(Stdio::null())

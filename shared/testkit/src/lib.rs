@@ -16,7 +16,7 @@ mod wait;
 
 pub use azurite::Azurite;
 pub use database::{TestDatabase, role_url};
-pub use environment::{amqp_prefix, amqp_url, redis_prefix, redis_url};
+pub use environment::{amqp_prefix, amqp_url, free_ports, redis_prefix, redis_url};
 pub use proxy::Proxy;
 pub use receiver::{Answer, Identity, Received, Receiver, Reserved};
 pub use s3::S3;

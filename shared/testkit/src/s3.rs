@@ -1,7 +1,7 @@
 //! A real S3 server for tests: moto's, installed from PyPI by `tests/s3`. Each test makes its own
 //! buckets.
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::environment::unique;
+use crate::environment::{free_ports, unique};
 use crate::wait_for;
 
 /// Creates the server's virtual environment if it is missing, then executes the server.
@@ -28,14 +28,14 @@ pub struct S3 {
 impl S3 {
     /// Starts a server and waits until it answers.
     pub async fn start() -> Self {
-        Self::start_on(free_port(), None).await
+        Self::start_on(free_ports(1)[0], None).await
     }
 
     /// Starts a server that can be [killed](Self::kill) and restarted with its objects. Objects of
     /// multipart uploads are lost, because the replayed upload has another id.
     pub async fn start_durable() -> Self {
         let recording = std::env::temp_dir().join(format!("canvas-s3-{}", unique()));
-        Self::start_on(free_port(), Some(recording)).await
+        Self::start_on(free_ports(1)[0], Some(recording)).await
     }
 
     async fn start_on(port: u16, recording: Option<PathBuf>) -> Self {
@@ -155,11 +155,6 @@ impl Drop for S3 {
             let _ = std::fs::remove_file(file);
         }
     }
-}
-
-fn free_port() -> u16 {
-    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-    free.expect("binds a free port of loopback").port()
 }
 
 /// The texts of all `Key` elements of a listing. Our keys need no XML escapes.
