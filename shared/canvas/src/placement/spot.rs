@@ -236,10 +236,12 @@ impl Search<'_> {
         let mut candidates: BinaryHeap<Candidate> = BinaryHeap::new();
         let mut known = HashSet::new();
         let mut add = |candidates: &mut BinaryHeap<Candidate>, position: Position| {
-            // Numbers that are not negative are in the order of their bits.
             let bits = [position.x, position.y].map(f64::to_bits);
             if self.is_allowed(position) && known.insert(bits) {
-                candidates.push(Reverse((cost(position).map(f64::to_bits), known.len(), bits)));
+                // Numbers that are not negative are in the order of their bits. Equally good places cost the same up to a rounding error,
+                // which must not choose among them: it differs when what is placed was moved.
+                let cost = cost(position).map(|cost| (cost / TOLERANCE).round().to_bits());
+                candidates.push(Reverse((cost, known.len(), bits)));
             }
         };
         for position in start {
