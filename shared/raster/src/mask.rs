@@ -127,7 +127,7 @@ impl Plane {
         };
         let distances = self.distances(limit);
         for (value, distance) in self.values.iter_mut().zip(distances) {
-            if distance < limit {
+            if (1..limit).contains(&distance) {
                 *value = scale(*value, distance);
             }
         }
@@ -147,7 +147,7 @@ impl Plane {
             }
             for step in steps(limit) {
                 before.copy_from_slice(row);
-                lower(row.iter_mut().skip(step.into()), &before, step * STEP);
+                lower(&mut row[width.min(step.into())..], &before, step * STEP);
             }
         }
         for y in (0..height).rev() {
@@ -158,7 +158,7 @@ impl Plane {
             }
             for step in steps(limit) {
                 before.copy_from_slice(row);
-                lower(row.iter_mut(), before.iter().skip(step.into()), step * STEP);
+                lower(row, &before[width.min(step.into())..], step * STEP);
             }
         }
         distances
@@ -190,9 +190,9 @@ impl Plane {
 
 /// Lowers the distances of a row to what those of the row beside it allow.
 fn approach(row: &mut [u8], beside: &[u8]) {
-    lower(row.iter_mut(), beside, STEP);
-    lower(row.iter_mut().skip(1), beside, DIAGONAL);
-    lower(row.iter_mut(), beside.iter().skip(1), DIAGONAL);
+    lower(row, beside, STEP);
+    lower(&mut row[1..], beside, DIAGONAL);
+    lower(row, &beside[1..], DIAGONAL);
 }
 
 /// How far each pixel of a row looks, so that in the end each knows all that are less than `limit` away: every whole number of pixels
@@ -202,8 +202,10 @@ fn steps(limit: u8) -> impl Iterator<Item = u8> {
 }
 
 /// Lowers each distance to another one and `by`.
-fn lower<'a>(distances: impl Iterator<Item = &'a mut u8>, others: impl IntoIterator<Item = &'a u8>, by: u8) {
-    distances.zip(others).for_each(|(distance, other)| *distance = (*distance).min(other.saturating_add(by)));
+fn lower(distances: &mut [u8], others: &[u8], by: u8) {
+    for (distance, other) in distances.iter_mut().zip(others) {
+        *distance = (*distance).min(other.saturating_add(by));
+    }
 }
 
 /// Upper bound in bytes of the memory of [`edit`], without the files.
