@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 /// A JSON object of known members that also keeps all others.
-pub trait Document: Default + Serialize + DeserializeOwned {
+pub trait Document: Clone + Default + Serialize + DeserializeOwned {
     /// The members that it does not know, and those that are not of their type.
     fn others(&self) -> &Map<String, Value>;
     fn others_mut(&mut self) -> &mut Map<String, Value>;
@@ -20,14 +20,14 @@ pub trait Document: Default + Serialize + DeserializeOwned {
 ///
 /// A request for one node reads, writes and serves the whole canvas, which may have ten thousand nodes. A document that
 /// is not looked into is neither parsed nor serialized again. [`Deref`] parses it on first access; a change drops the text.
-/// A copy has the value only if it has no text.
+/// A copy shares the text, or the value if there is no text, until one of the two changes.
 ///
 /// No member is ever lost: what `T` does not know, or has another type for, is kept in [`Document::others`].
 #[derive(Default)]
 pub struct Stored<T> {
     /// Present as long as it equals the value. Without text and value, the document is empty.
-    text: Option<Box<str>>,
-    value: OnceLock<Box<T>>,
+    text: Option<Arc<str>>,
+    value: OnceLock<Arc<T>>,
 }
 
 impl<T: Document> Stored<T> {
@@ -38,7 +38,7 @@ impl<T: Document> Stored<T> {
     /// `json`, so the database has checked the rest.
     pub fn from_stored(text: String) -> Result<Self, String> {
         match text.starts_with('{') {
-            true => Ok(Self { text: Some(text.into_boxed_str()), value: OnceLock::new() }),
+            true => Ok(Self { text: Some(text.into()), value: OnceLock::new() }),
             false => Err(text),
         }
     }
@@ -107,7 +107,7 @@ fn parsed<T: Document>(text: &str) -> T {
     })
 }
 
-impl<T: Clone> Clone for Stored<T> {
+impl<T> Clone for Stored<T> {
     fn clone(&self) -> Self {
         match &self.text {
             Some(text) => Self { text: Some(text.clone()), value: OnceLock::new() },
@@ -119,7 +119,7 @@ impl<T: Clone> Clone for Stored<T> {
 impl<T: Document> Deref for Stored<T> {
     type Target = T;
     fn deref(&self) -> &T {
-        self.value.get_or_init(|| Box::new(self.text.as_deref().map(parsed).unwrap_or_default()))
+        self.value.get_or_init(|| Arc::new(self.text.as_deref().map(parsed).unwrap_or_default()))
     }
 }
 
@@ -127,13 +127,13 @@ impl<T: Document> DerefMut for Stored<T> {
     fn deref_mut(&mut self) -> &mut T {
         let _: &T = self;
         self.text = None;
-        self.value.get_mut().expect("made above")
+        Arc::make_mut(self.value.get_mut().expect("made above"))
     }
 }
 
 impl<T> From<T> for Stored<T> {
     fn from(value: T) -> Self {
-        Self { text: None, value: OnceLock::from(Box::new(value)) }
+        Self { text: None, value: OnceLock::from(Arc::new(value)) }
     }
 }
 
