@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::announcer::Announcer;
 use super::{CommandError, Context, Result, account, work};
+use crate::cancel::handle;
 
 /// Maximum entries of a listing.
 const LISTED_MAX: i64 = 1000;
@@ -93,7 +94,7 @@ fn active(listed: &ListedJob) -> Active {
 
 fn entry(listed: &ListedJob) -> Value {
     let mut entry = json!(listed);
-    entry["id"] = json!(work::handle(&active(listed)));
+    entry["id"] = json!(handle(&active(listed)));
     for (name, time) in [
         ("dueAt", listed.due_at),
         ("createdAt", Some(listed.created_at)),
@@ -151,7 +152,7 @@ async fn cancel(context: &mut Context, text: &str) -> Result {
     let active = active(&find(context, text).await?);
     let announcer = Announcer::prepare(&context.config)?;
     let status = work::cancel(context, &announcer, &active).await?;
-    Ok(json!({ "id": work::handle(&active), "status": status }))
+    Ok(json!({ "id": handle(&active), "status": status }))
 }
 
 async fn cancel_all(context: &mut Context, name: &str) -> Result {
@@ -161,7 +162,7 @@ async fn cancel_all(context: &mut Context, name: &str) -> Result {
     // Runs first: canceling a run also cancels its jobs, so their entries may be terminal or `canceling` by then.
     for active in purge::active_of_account(&mut context.connection, &uid).await? {
         let status = work::cancel(context, &announcer, &active).await?;
-        canceled.push(json!({ "id": work::handle(&active), "status": status }));
+        canceled.push(json!({ "id": handle(&active), "status": status }));
     }
     Ok(json!({ "jobs": canceled }))
 }

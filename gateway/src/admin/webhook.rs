@@ -105,9 +105,12 @@ async fn replay_failed(context: &mut Context, name: &str) -> Result {
 
 async fn replay(context: &mut Context, id: Uuid) -> Result<Option<Replay>> {
     let mut transaction = db::pool::begin_on(&mut context.connection).await?;
-    let replay = operation::replay(&mut transaction, id, None).await?;
+    let replay = match app::delivery::replay(&mut transaction, &context.actor, id, None).await {
+        Err(app::Error::NotFound(_)) => return Ok(None),
+        replay => replay?,
+    };
     db::pool::commit(transaction).await?;
-    Ok(replay)
+    Ok(Some(replay))
 }
 
 fn answer(id: Uuid, replay: Replay) -> Result {

@@ -23,6 +23,7 @@ use http::request::Parts;
 use serde_json::Value;
 
 pub use document::ConsoleDocument;
+pub use routes::audit::AuditEntry;
 pub use shell::unknown;
 
 use crate::state::App;

@@ -8,7 +8,7 @@ use utoipa::openapi::{ContactBuilder, InfoBuilder, LicenseBuilder, OpenApi};
 use crate::openapi;
 
 /// Tags with their descriptions.
-const TAGS: [(&str, &str); 9] = [
+const TAGS: [(&str, &str); 10] = [
     ("Session", "Sign in, see who is signed in, sign out."),
     ("Tokens", "Tokens of agents and programs: create, list, revoke."),
     ("Connections", "Saved connections to providers. Their keys are write-only."),
@@ -17,6 +17,7 @@ const TAGS: [(&str, &str); 9] = [
     ("Deletion", "Delete a canvas or an asset for good."),
     ("Deliveries", "Webhook deliveries, and their replay."),
     ("Credit", "The balance of the account and its ledger."),
+    ("Audit", "What was done with the account."),
     ("Document", "This document."),
 ];
 

@@ -300,11 +300,15 @@ pub async fn rename(conn: &mut PgConnection, account: &AccountUid, chosen: &str,
     Ok(())
 }
 
-/// Enables or disables an account. Its sessions and tokens are not changed, so that enabling restores them.
+/// Enables or disables an account. Its sessions and tokens are not changed, so that enabling restores them. `false`: it already was.
 #[instrument(skip_all, name = "db.account.set_enabled")]
-pub async fn set_enabled(conn: &mut PgConnection, account: &AccountUid, enabled: bool) -> Result<()> {
-    sqlx::query!("UPDATE accounts SET enabled = $2 WHERE uid = $1", account.as_str(), enabled).execute(conn).await?;
-    Ok(())
+pub async fn set_enabled(conn: &mut PgConnection, account: &AccountUid, enabled: bool) -> Result<bool> {
+    let set = sqlx::query!(
+        "UPDATE accounts SET enabled = $2 WHERE uid = $1 AND enabled <> $2 AND purged_at IS NULL",
+        account.as_str(),
+        enabled
+    );
+    Ok(set.execute(conn).await?.rows_affected() == 1)
 }
 
 /// Revokes an account's sessions and with them all their tokens. Returns the number of sessions.

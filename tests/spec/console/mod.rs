@@ -1,5 +1,6 @@
 //! The console (docs/reference/console.md).
 
+mod audit;
 mod connections;
 mod credit;
 mod delegation;

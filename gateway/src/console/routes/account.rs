@@ -41,8 +41,10 @@ pub struct Renamed {
 pub async fn rename(State(app): State<App>, person: Person, body: JsonBody) -> Result {
     let Rename { display_name } = body.json().await?;
     let name = display_name.trim();
-    let shown = domain::account::display_name(name, &person.email);
-    db::accounts::rename(&mut *app.connection().await?, &person.account, name, &shown).await?;
+    let mut transaction = app.transaction().await?;
+    let who = (&person.account, person.email.as_str());
+    let shown = app::account::rename(&mut transaction, person.actor(), who, name).await?;
+    db::pool::commit(transaction).await?;
     let account = PersonSummary { id: person.account.clone(), email: person.email.clone(), display_name: shown };
     Ok(reply::ok(&Renamed { account }))
 }

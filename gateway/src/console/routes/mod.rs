@@ -2,6 +2,7 @@
 
 mod account;
 mod assets;
+pub mod audit;
 mod canvases;
 mod connections;
 mod credit;
@@ -39,6 +40,7 @@ pub fn documented() -> (Router<App>, Value) {
         .routes(routes!(deliveries::list))
         .routes(routes!(deliveries::replay))
         .routes(routes!(credit::read))
+        .routes(routes!(audit::list))
         .routes(routes!(document::serve));
     let (router, document) = OpenApiRouter::with_openapi(openapi::base()).nest(ROOT, console).split_for_parts();
     (router, openapi::complete(document))

@@ -122,9 +122,14 @@ pub enum Replay {
 }
 
 /// Enqueues one more attempt of a delivery that is delivered or failed, with the same event id and body and a new signature.
-/// The attempt is recorded separately and not counted. `None`: there is no such delivery, or not of `account` if one is named.
+/// The attempt is recorded separately and not counted. Returns the account of the delivery; `None` when there is no such delivery, or not
+/// of `account` if one is named.
 #[tracing::instrument(skip_all, name = "db.delivery.replay")]
-pub async fn replay(conn: &mut PgConnection, id: Uuid, account: Option<&AccountUid>) -> Result<Option<Replay>> {
+pub async fn replay(
+    conn: &mut PgConnection,
+    id: Uuid,
+    account: Option<&AccountUid>,
+) -> Result<Option<(AccountUid, Replay)>> {
     let row = sqlx::query!(
         "SELECT account_uid, url, status, event_id FROM webhook_deliveries
          WHERE id = $1 AND ($2::text IS NULL OR account_uid = $2) FOR UPDATE",
@@ -133,11 +138,12 @@ pub async fn replay(conn: &mut PgConnection, id: Uuid, account: Option<&AccountU
     );
     let Some(row) = row.fetch_optional(&mut *conn).await? else { return Ok(None) };
     let status: DeliveryStatus = known("webhook_deliveries.status", &row.status)?;
+    let account = AccountUid::from_stored(row.account_uid);
     if !matches!(status, DeliveryStatus::Delivered | DeliveryStatus::Failed) {
-        return Ok(Some(Replay::Unfinished(status)));
+        return Ok(Some((account, Replay::Unfinished(status))));
     }
     if row.event_id.is_none() {
-        return Ok(Some(Replay::WithoutEvent));
+        return Ok(Some((account, Replay::WithoutEvent)));
     }
     sqlx::query!(
         "UPDATE webhook_deliveries
@@ -147,8 +153,8 @@ pub async fn replay(conn: &mut PgConnection, id: Uuid, account: Option<&AccountU
     )
     .execute(&mut *conn)
     .await?;
-    super::enqueue(conn, id, &row.url, &row.account_uid, None).await?;
-    Ok(Some(Replay::Enqueued(DeliveryStatus::Pending)))
+    super::enqueue(conn, id, &row.url, account.as_str(), None).await?;
+    Ok(Some((account, Replay::Enqueued(DeliveryStatus::Pending))))
 }
 
 /// Removes at most `limit` deliveries that finished 30 days ago or earlier. Returns the number removed.
