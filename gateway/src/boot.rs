@@ -155,6 +155,7 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
             large_work: admission::large_work(),
             writers: Default::default(),
             recording: Default::default(),
+            refused_sign_ins: Default::default(),
             refusals: Default::default(),
             last_seen: Default::default(),
             stopping: stopping.clone(),
@@ -163,6 +164,7 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
         tracing::info!(address = %app.config.listen, "serving");
         tokio::join!(
             sweep(app.clone(), stopping.clone()),
+            crate::audit::keep(app.clone(), stopping.clone()),
             crate::queues::measure(app.clone(), stopping.clone()),
             crate::server::serve(listener, router(app), gate, stopping),
         );
@@ -216,7 +218,8 @@ async fn wait_for_keys(
     }
 }
 
-/// Deletes expired idempotency keys, tokens that were revoked long ago, and batches that were set aside; the gateway owns them.
+/// Deletes expired idempotency keys, tokens that were revoked long ago, batches that were set aside, and what the audit keeps no longer;
+/// the gateway owns them.
 async fn sweep(app: App, stopping: CancellationToken) {
     const BATCH: i64 = 1000;
     let days = i32::try_from(app.config.idempotency_window.as_secs() / 86_400).unwrap_or(i32::MAX);
@@ -226,12 +229,13 @@ async fn sweep(app: App, stopping: CancellationToken) {
             while db::idempotency::sweep(&mut connection, days, BATCH).await? == BATCH.unsigned_abs() {}
             while db::tokens::sweep(&mut connection, BATCH).await? == BATCH.unsigned_abs() {}
             while db::set_aside::sweep(&mut connection, BATCH).await? == BATCH.unsigned_abs() {}
+            crate::audit::sweep(&app, &mut connection).await?;
             Ok::<_, db::Error>(())
         };
         if let Err(error) = db::deadline::with_long_deadline(swept).await {
             tracing::warn!(
                 error = chain(&error),
-                "idempotency keys, tokens and batches were not swept, retrying later"
+                "idempotency keys, tokens, batches and the audit were not swept, retrying later"
             );
         }
     }

@@ -1,7 +1,9 @@
 //! The Recipe catalog: Recipes that ship with the service and Recipes that operators publish
 //! (docs/reference/recipes.md#publishing).
 
+use db::audit::{Actor, Event};
 use db::recipes::Published;
+use domain::Violation;
 use domain::id::RecipeId;
 use domain::recipe::Version;
 use domain::recipe::file::{RecipeFile, SHIPPED};
@@ -22,12 +24,16 @@ pub enum NotPublished {
     Taken(RecipeId),
 }
 
-/// The Recipe file in `value`, checked against the same schema as workflows; otherwise every violation.
-pub async fn checked(value: Value) -> Result<RecipeFile, String> {
-    let check = |file: RecipeFile| match file.violations() {
+/// A file that breaks no rule.
+pub fn check(file: RecipeFile) -> Result<RecipeFile, Vec<Violation>> {
+    match file.violations() {
         violations if violations.is_empty() => Ok(file),
         violations => Err(violations),
-    };
+    }
+}
+
+/// The Recipe file in `value`, checked against the same schema as workflows; otherwise every violation.
+pub async fn checked(value: Value) -> Result<RecipeFile, String> {
     json::validate(value, &mut json::values(None), None, check).await.map_err(|problem| match problem {
         Problem::Invalid(violations) => {
             let reported: Vec<String> =
@@ -38,11 +44,20 @@ pub async fn checked(value: Value) -> Result<RecipeFile, String> {
     })
 }
 
-/// Publishes a checked file; returns the id and the version.
-pub async fn publish(conn: &mut db::PgConnection, file: RecipeFile) -> Result<(RecipeId, Version), NotPublished> {
+/// Publishes a checked file, and writes a new version into the audit; returns the id and the version.
+pub async fn publish(
+    conn: &mut db::PgConnection,
+    actor: &Actor,
+    file: RecipeFile,
+) -> Result<(RecipeId, Version), NotPublished> {
     let id = file.recipe_id().unwrap_or_else(RecipeId::generate);
     match db::recipes::publish(conn, &id, &file.definition()).await? {
-        Published::Version(version) => Ok((id, version)),
+        Published::Version(version) => {
+            let event = Event::RecipePublished { recipe: id.clone(), version: version.0.into() };
+            db::audit::write(conn, actor, None, &event).await?;
+            Ok((id, version))
+        }
+        Published::Unchanged(version) => Ok((id, version)),
         Published::Taken => Err(NotPublished::Taken(id)),
     }
 }
@@ -52,7 +67,7 @@ pub async fn publish_shipped(conn: &mut db::PgConnection) -> Result<(), db::Erro
     let mut transaction = db::pool::begin_on(conn).await?;
     for (name, text) in SHIPPED {
         let file: RecipeFile = serde_json::from_str(text).expect("a test reads every file that ships");
-        if let Err(error) = publish(&mut transaction, file).await {
+        if let Err(error) = publish(&mut transaction, &Actor::command("migrate"), file).await {
             match error {
                 NotPublished::Database(error) => return Err(error),
                 NotPublished::Taken(_) => tracing::warn!(recipe = name, "{error}; the recipe was not published"),

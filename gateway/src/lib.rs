@@ -4,7 +4,9 @@
 mod address;
 mod admin;
 mod admission;
+mod audit;
 mod boot;
+mod cancel;
 mod catalogue;
 mod check_config;
 mod clean;

@@ -14,6 +14,7 @@ use tracing::{Instrument, Span};
 use uuid::Uuid;
 
 use crate::address::ClientAddress;
+use crate::audit::RequestId;
 use crate::compression::{self, Coding};
 use crate::extract::accept::{Accepted, weighted};
 use crate::ignored::{IGNORED, KnownParameters};
@@ -65,6 +66,7 @@ pub async fn observe(
     let charges = Charges::default();
     let too_many = request.extensions().get::<TooManyInProgress>().copied();
     request.extensions_mut().insert(Trace(trace));
+    request.extensions_mut().insert(RequestId(Uuid::try_parse_ascii(request_id.as_bytes()).unwrap_or_default()));
     request.extensions_mut().insert(charges.clone());
     let request = request.map(|body| charges.weighed(body));
     let coding = Coding::preferred(request.headers());

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::admission::Writers;
+use crate::audit;
 use crate::credentials::Credentials;
 use crate::documents::Documents;
 use crate::failures::Failures;
@@ -79,6 +80,8 @@ pub struct Shared {
     pub writers: Writers,
     /// Tokens whose use is being recorded.
     pub recording: Mutex<HashSet<Uuid>>,
+    /// Refused sign-ins that get no row in the audit.
+    pub refused_sign_ins: audit::Refusals,
     /// Rates that clients exceeded.
     pub refusals: Refusals,
     /// The last state of the queues.

@@ -346,3 +346,37 @@ async fn misuse_of_the_command_line_exits_2_and_a_refused_value_1() {
     let list = ["admin", "webhook", "list", "--account", &stack.account().await.uid];
     assert_eq!(stack.admin(&list).await.expect_success()["deliveries"], json!([]));
 }
+
+#[tokio::test]
+async fn the_audit_is_exported_and_verified() {
+    let stack = &Stack::builder().start().await;
+    let account = stack.account().await;
+    let verify = async || stack.admin(&["admin", "audit", "verify"]).await.expect_success();
+    let exported = async |arguments: &[&str]| -> Vec<Value> {
+        let done = stack.admin(arguments).await;
+        assert_eq!((done.code, done.stderr.as_str()), (0, ""));
+        done.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    };
+    let verified = verify().await;
+    assert_eq!((&verified["ok"], &verified["firstBroken"]), (&json!(true), &Value::Null), "{verified}");
+    assert!(verified["rows"].as_u64() >= Some(1) && verified["seals"].as_u64() >= Some(1), "{verified}");
+    assert_eq!(text(&verified, "/head").len(), 64);
+    let forge = async |sql: &'static str| {
+        let mut transaction = stack.pool().begin().await.expect("begins");
+        sqlx::raw_sql("SET LOCAL session_replication_role = replica").execute(&mut *transaction).await.expect("sets");
+        sqlx::raw_sql(sql).execute(&mut *transaction).await.expect("changes");
+        transaction.commit().await.expect("commits");
+    };
+    forge("UPDATE audit SET event = 'account.enabled' WHERE id = (SELECT min(id) FROM audit)").await;
+    let broken = verify().await;
+    assert_eq!((&broken["ok"], &broken["firstBroken"]), (&json!(false), &json!({"seal": 1})), "{broken}");
+    let export = ["admin", "audit", "export", "--account", &account.email, "--event", "account."];
+    let lines = exported(&export).await;
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert_eq!((text(&lines[0], "/account/email"), text(&lines[0], "/actor/id")), (account.email.as_str(), "admin account"));
+    let lines = exported(&["admin", "audit", "export", "--event", "audit."]).await;
+    assert_eq!(lines.iter().map(|line| text(line, "/event")).collect::<Vec<_>>(), ["audit.exported"]);
+    for wrong in [["--from", "yesterday"], ["--to", "1"], ["--account", "nobody"], ["--actor", "nobody"]] {
+        stack.admin(&[&["admin", "audit", "export"], &wrong[..]].concat()).await.expect_refusal();
+    }
+}

@@ -2,13 +2,16 @@
 
 use app::purge::CanvasPurge;
 use clap::Subcommand;
+use db::account_list::{self, AccountFilter};
+use db::audit::{self, Event};
 use db::purge;
-use domain::account::is_email;
+use domain::account::{Role, is_email};
 use domain::id::{AccountUid, CanvasHandle, is_plain_id};
 use serde_json::json;
 
 use super::announcer::Announcer;
 use super::{CommandError, Context, Result, account, amount, work};
+use crate::console::admin::ListedAccount;
 
 /// The subcommands of `admin account`.
 #[derive(Debug, Subcommand)]
@@ -24,6 +27,24 @@ pub enum Command {
         /// Initial credits.
         #[arg(long, default_value = "0")]
         credits: String,
+    },
+    /// List accounts, newest first.
+    List {
+        /// A part of the uid, the email or the name.
+        #[arg(long)]
+        query: Option<String>,
+        /// Role: `member` or `admin`.
+        #[arg(long)]
+        role: Option<String>,
+    },
+    /// Give an account a role; an `admin` manages the installation in the console.
+    Role {
+        /// Uid or email of the account.
+        #[arg(long)]
+        account: String,
+        /// Role: `member` or `admin`.
+        #[arg(long)]
+        role: String,
     },
     /// Enable a disabled account; its tokens work again.
     Enable {
@@ -75,6 +96,8 @@ pub enum Command {
 pub(super) async fn run(command: Command, context: &mut Context) -> Result {
     match command {
         Command::Create { email, uid, credits } => create(context, &email, uid, &credits).await,
+        Command::List { query, role } => list(context, query, role.as_deref()).await,
+        Command::Role { account, role } => set_role(context, &account, &role).await,
         Command::Enable { account } => enable(context, &account).await,
         Command::Disable { account } => disable(context, &account).await,
         Command::Quota { account, bytes } => quota(context, &account, bytes.as_deref()).await,
@@ -95,35 +118,61 @@ async fn create(context: &mut Context, email: &str, uid: Option<String>, credits
         Some(uid) => return Err(CommandError::rule(format!("{uid:?} is not a plain id"))),
     };
     let mut transaction = db::pool::begin_on(&mut context.connection).await?;
-    let made = db::accounts::create(&mut transaction, &uid, email).await?;
-    let account = made.ok_or_else(|| CommandError::rule("an account with this uid or email already exists"))?;
-    let balance = db::ledger::grant(&mut transaction, &uid, credits).await?.unwrap_or_default();
+    let account = app::account::create(&mut transaction, &context.actor, &uid, email, credits).await?;
     db::pool::commit(transaction).await?;
-    Ok(json!({ "uid": account.uid, "email": account.email, "creditBalance": balance }))
+    Ok(json!({ "uid": account.uid, "email": account.email, "creditBalance": account.credit_balance }))
+}
+
+fn parse_role(text: &str) -> Result<Role> {
+    text.parse().map_err(|_| CommandError::rule(format!("{text:?} is not a role: member, admin")))
+}
+
+/// All pages, as the console shows them.
+async fn list(context: &mut Context, text: Option<String>, role: Option<&str>) -> Result {
+    let filter = AccountFilter { text, role: role.map(parse_role).transpose()?, ..AccountFilter::default() };
+    let found = account_list::list(&mut context.connection, &filter, None, i64::MAX).await?;
+    Ok(json!({ "accounts": found.into_iter().map(ListedAccount::from).collect::<Vec<_>>() }))
+}
+
+async fn set_role(context: &mut Context, name: &str, role: &str) -> Result {
+    let role = parse_role(role)?;
+    let account = account(context, name).await?;
+    let mut transaction = db::pool::begin_on(&mut context.connection).await?;
+    app::account::set_role(&mut transaction, &context.actor, &account.uid, role).await?;
+    db::pool::commit(transaction).await?;
+    Ok(json!({ "uid": account.uid, "role": role }))
 }
 
 async fn enable(context: &mut Context, name: &str) -> Result {
     let account = account(context, name).await?;
-    db::accounts::set_enabled(&mut context.connection, &account.uid, true).await?;
+    set_enabled(context, &account.uid, true).await?;
     Ok(json!({ "uid": account.uid, "enabled": true }))
 }
 
 async fn disable(context: &mut Context, name: &str) -> Result {
     let account = account(context, name).await?;
     let announcer = Announcer::prepare(&context.config)?;
-    db::accounts::set_enabled(&mut context.connection, &account.uid, false).await?;
+    set_enabled(context, &account.uid, false).await?;
     announcer.revoked(&account.uid).await;
     Ok(json!({ "uid": account.uid, "enabled": false }))
+}
+
+async fn set_enabled(context: &mut Context, uid: &AccountUid, enabled: bool) -> Result<()> {
+    let mut transaction = db::pool::begin_on(&mut context.connection).await?;
+    app::account::set_enabled(&mut transaction, &context.actor, uid, enabled).await?;
+    db::pool::commit(transaction).await?;
+    Ok(())
 }
 
 async fn quota(context: &mut Context, name: &str, bytes: Option<&str>) -> Result {
     let wanted = bytes.map(limit).transpose()?;
     let account = account(context, name).await?;
-    let connection = &mut context.connection;
     if let Some(max) = wanted {
-        db::storage::set_max(connection, &account.uid, max).await?;
+        let mut transaction = db::pool::begin_on(&mut context.connection).await?;
+        app::account::set_quota(&mut transaction, &context.actor, &account.uid, max).await?;
+        db::pool::commit(transaction).await?;
     }
-    let storage = db::storage::get(connection, &account.uid).await?;
+    let storage = db::storage::get(&mut context.connection, &account.uid).await?;
     let storage = storage.ok_or_else(|| CommandError::rule(format!("account {name:?} does not exist")))?;
     let max = (storage.max > 0).then_some(storage.max);
     Ok(json!({ "uid": account.uid, "storedBytes": storage.bytes, "maxBytes": max }))
@@ -172,6 +221,8 @@ async fn recount(context: &mut Context, name: Option<&str>) -> Result {
             None => db::storage::accounts(connection, last.as_str(), RECOUNTED).await?,
         };
     }
+    let event = Event::AccountsRecounted { accounts: counted, corrected };
+    audit::write(connection, &context.actor, only.as_ref(), &event).await?;
     Ok(json!({ "accounts": counted, "corrected": corrected }))
 }
 
@@ -200,11 +251,11 @@ async fn purge(context: &mut Context, name: &str, cancel_jobs: bool) -> Result {
         return Err(work::under_way(active.len()));
     }
     let announcer = Announcer::prepare(&context.config)?;
-    db::accounts::set_enabled(&mut context.connection, &account.uid, false).await?;
+    set_enabled(context, &account.uid, false).await?;
     db::accounts::revoke_sessions(&mut context.connection, &account.uid).await?;
     announcer.revoked(&account.uid).await;
     work::quiet(context, cancel_jobs, look).await?;
-    let (mut canvases, mut assets) = (0, 0);
+    let (mut canvases, mut assets) = (0_u64, 0);
     while let Some((changed, gone)) = next_canvas(context, &account.uid, cancel_jobs).await? {
         for canvas in &changed {
             announcer.canvas(canvas).await;
@@ -226,6 +277,8 @@ async fn purge(context: &mut Context, name: &str, cancel_jobs: bool) -> Result {
         return Err(work::under_way(late.len()));
     }
     let purged = purge::account(&mut transaction, &account.uid).await?;
+    let event = Event::AccountPurged { canvases, assets: assets + purged.assets, tokens: purged.tokens };
+    audit::write(&mut transaction, &context.actor, Some(&account.uid), &event).await?;
     db::pool::commit(transaction).await?;
     Ok(json!({
         "uid": account.uid, "purged": true, "canvases": canvases, "assets": assets + purged.assets,
@@ -243,7 +296,7 @@ async fn next_canvas(
     loop {
         let mut transaction = db::pool::begin_on(&mut context.connection).await?;
         let Some((key, canvas)) = purge::next_canvas(&mut transaction, account).await? else { return Ok(None) };
-        if let CanvasPurge::Done(purged, mut changed) = app::purge::canvas(&mut transaction, &canvas).await? {
+        if let CanvasPurge::Done(purged, mut changed) = app::purge::canvas(&mut transaction, &context.actor, &canvas).await? {
             db::pool::commit(transaction).await?;
             changed.push(canvas);
             return Ok(Some((changed, purged)));

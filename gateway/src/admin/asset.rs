@@ -4,6 +4,7 @@ use app::purge::PurgedAsset;
 use blob::BlobKey;
 use clap::Subcommand;
 use db::assets::Uncleaned;
+use db::audit::{self, Event};
 use domain::Timestamp;
 use domain::asset::{MetadataClass, OriginalFile, OriginalReason};
 use domain::id::AssetHandle;
@@ -56,7 +57,7 @@ async fn purge(context: &mut Context, asset: &str) -> Result {
         .map_err(|_| CommandError::rule(format!("{asset:?} is not an asset handle (asset:<ownerUid>:<id>)")))?;
     let announcer = Announcer::prepare(&context.config)?;
     let mut transaction = db::pool::begin_on(&mut context.connection).await?;
-    match app::purge::asset(&mut transaction, &handle, true).await {
+    match app::purge::asset(&mut transaction, &context.actor, &handle, true).await {
         Ok(PurgedAsset { bytes, canvases }) => {
             db::pool::commit(transaction).await?;
             for canvas in &canvases {
@@ -91,6 +92,10 @@ async fn clean(context: &mut Context, of: Option<&str>, dry_run: bool) -> Result
                 Err(error) => return Err(error),
             }
         }
+    }
+    if !dry_run {
+        let event = Event::AssetsCleaned { assets: cleaned };
+        audit::write(&mut context.connection, &context.actor, owner.as_ref(), &event).await?;
     }
     Ok(json!({ "dryRun": dry_run, "examined": examined, "cleaned": cleaned, "unreadable": unreadable }))
 }

@@ -59,7 +59,7 @@ async fn purge(context: &mut Context, handle: &CanvasHandle, cancel_jobs: bool) 
     let announcer = Announcer::prepare(&context.config)?;
     for _ in 0..ROUNDS_MAX {
         let mut transaction = db::pool::begin_on(&mut context.connection).await?;
-        let key = match app::purge::canvas(&mut transaction, handle).await {
+        let key = match app::purge::canvas(&mut transaction, &context.actor, handle).await {
             Ok(CanvasPurge::Done(purged, others)) => {
                 db::pool::commit(transaction).await?;
                 for canvas in others.iter().chain([handle]) {
@@ -92,9 +92,12 @@ pub(super) async fn share(share: Share, context: &mut Context) -> Result {
         return Err(CommandError::rule("the account owns the canvas"));
     }
     let announcer = Announcer::prepare(&context.config)?;
-    if !db::canvases::share(&mut context.connection, &handle, &account.uid, role).await? {
-        return Err(CommandError::rule(format!("{handle} does not exist")));
+    let mut transaction = db::pool::begin_on(&mut context.connection).await?;
+    match app::sharing::share(&mut transaction, &context.actor, &handle, &account.uid, role).await {
+        Err(app::Error::NotFound(_)) => return Err(CommandError::rule(format!("{handle} does not exist"))),
+        shared => shared?,
     }
+    db::pool::commit(transaction).await?;
     announcer.canvas(&handle).await;
     Ok(json!({ "canvas": handle, "account": account.uid, "role": share.role }))
 }

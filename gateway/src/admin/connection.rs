@@ -111,7 +111,7 @@ async fn create(context: &mut Context, name: &str, wanted: Wanted, key: Secret) 
     let base_url = BaseUrl::Set(wanted.base_url.as_deref());
     let mut transaction = db::pool::begin_on(&mut context.connection).await?;
     let (saved, masked_key) =
-        app::connection::save(&mut transaction, &context.ring, &account.uid, &new, base_url).await?;
+        app::connection::save(&mut transaction, &context.actor, &context.ring, &account.uid, &new, base_url).await?;
     db::pool::commit(transaction).await?;
     Ok(json!({
         "id": saved.id, "provider": new.provider, "name": new.name, "maskedKey": masked_key,
@@ -136,10 +136,13 @@ async fn list(context: &mut Context, name: &str) -> Result {
 async fn delete(context: &mut Context, text: &str) -> Result {
     let unknown = || CommandError::rule(format!("connection {text:?} does not exist"));
     let id = Uuid::try_parse(text).map_err(|_| unknown())?;
-    match connections::delete(&mut context.connection, id, None).await? {
-        true => Ok(json!({ "id": id, "deleted": true })),
-        false => Err(unknown()),
+    let mut transaction = db::pool::begin_on(&mut context.connection).await?;
+    match app::connection::delete(&mut transaction, &context.actor, id, None).await {
+        Err(app::Error::NotFound(_)) => return Err(unknown()),
+        deleted => deleted?,
     }
+    db::pool::commit(transaction).await?;
+    Ok(json!({ "id": id, "deleted": true }))
 }
 
 #[cfg(test)]

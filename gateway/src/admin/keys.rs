@@ -1,6 +1,7 @@
 //! `canvas-gateway admin keys`: reports which key encrypts what, and re-encrypts everything under the first key of its ring.
 
 use clap::Subcommand;
+use db::audit::{self, Event};
 use serde_json::json;
 use service::keys::KeyRing;
 use uuid::Uuid;
@@ -44,7 +45,10 @@ async fn status(context: &mut Context) -> Result {
 /// safe.
 async fn rewrap(context: &mut Context) -> Result<()> {
     installation::rewrap(&mut context.connection, &context.config.installation_keys()).await?;
-    match rewrap_deliveries(context).await? + rewrap_connections(context).await? {
+    let (webhooks, connections) = (rewrap_deliveries(context).await?, rewrap_connections(context).await?);
+    let event = Event::KeysRewrapped { connections: connections.done, webhooks: webhooks.done };
+    audit::write(&mut context.connection, &context.actor, None, &event).await?;
+    match webhooks.lost + connections.lost {
         0 => Ok(()),
         lost => Err(CommandError::rule(format!(
             "{lost} secrets are encrypted under keys that the ring does not hold; all others were re-encrypted"
@@ -52,39 +56,50 @@ async fn rewrap(context: &mut Context) -> Result<()> {
     }
 }
 
-/// Re-encrypts the secrets of webhooks. Returns how many cannot be decrypted.
-async fn rewrap_deliveries(context: &mut Context) -> Result<u64> {
+/// Secrets that were looked at.
+#[derive(Default)]
+struct Rewrapped {
+    /// Those that were encrypted again.
+    done: u64,
+    /// Those that cannot be decrypted.
+    lost: u64,
+}
+
+/// Re-encrypts the secrets of webhooks.
+async fn rewrap_deliveries(context: &mut Context) -> Result<Rewrapped> {
     let Context { connection, ring, .. } = context;
-    let (mut after, mut lost) = (Uuid::nil(), 0);
+    let (mut after, mut count) = (Uuid::nil(), Rewrapped::default());
     loop {
         let secrets = db::deliveries::next_to_rewrap(connection, ring.primary(), after, BATCH).await?;
-        let Some(last) = secrets.last() else { return Ok(lost) };
+        let Some(last) = secrets.last() else { return Ok(count) };
         after = last.id;
         for secret in secrets {
             match anew(ring, &db::deliveries::handle(secret.id), &secret.sealed) {
                 Some(anew) => {
                     db::deliveries::store_reencrypted(connection, secret.id, &secret.sealed, &anew).await?;
+                    count.done += 1;
                 }
-                None => lost += 1,
+                None => count.lost += 1,
             }
         }
     }
 }
 
-/// Re-encrypts the API keys of connections. Returns how many cannot be decrypted.
-async fn rewrap_connections(context: &mut Context) -> Result<u64> {
+/// Re-encrypts the API keys of connections.
+async fn rewrap_connections(context: &mut Context) -> Result<Rewrapped> {
     let Context { connection, ring, .. } = context;
-    let (mut after, mut lost) = (Uuid::nil(), 0);
+    let (mut after, mut count) = (Uuid::nil(), Rewrapped::default());
     loop {
         let keys = db::connections::next_to_rewrap(connection, ring.primary(), after, BATCH).await?;
-        let Some(last) = keys.last() else { return Ok(lost) };
+        let Some(last) = keys.last() else { return Ok(count) };
         after = last.id;
         for key in keys {
             match anew(ring, &db::connections::context(key.id), &key.sealed) {
                 Some(anew) => {
                     db::connections::store_reencrypted(connection, key.id, &key.sealed, &anew).await?;
+                    count.done += 1;
                 }
-                None => lost += 1,
+                None => count.lost += 1,
             }
         }
     }

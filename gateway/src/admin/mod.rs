@@ -6,6 +6,7 @@
 mod account;
 mod announcer;
 mod asset;
+mod audit;
 mod canvas;
 mod connection;
 mod credits;
@@ -21,6 +22,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 use db::accounts::Account;
+use db::audit::Actor;
 use service::chain;
 use service::config::{Config, ConfigError};
 use service::keys::KeyRing;
@@ -66,6 +68,30 @@ pub enum Admin {
     /// List and replay webhook deliveries.
     #[command(subcommand)]
     Webhook(webhook::Command),
+    /// Export and verify the audit.
+    #[command(subcommand)]
+    Audit(audit::Command),
+}
+
+impl Admin {
+    /// The name of the command in the audit.
+    const fn name(&self) -> &'static str {
+        match self {
+            Admin::Account(_) => "admin account",
+            Admin::Token(_) => "admin token",
+            Admin::Session(_) => "admin session",
+            Admin::Credits(_) => "admin credits",
+            Admin::Share(_) => "admin share",
+            Admin::Canvas(_) => "admin canvas",
+            Admin::Asset(_) => "admin asset",
+            Admin::Job(_) => "admin job",
+            Admin::Connection(_) => "admin connection",
+            Admin::Recipe(_) => "admin recipe",
+            Admin::Keys(_) => "admin keys",
+            Admin::Webhook(_) => "admin webhook",
+            Admin::Audit(_) => "admin audit",
+        }
+    }
 }
 
 /// Why a command was rejected or failed.
@@ -117,6 +143,8 @@ type Result<T = serde_json::Value> = std::result::Result<T, CommandError>;
 
 /// The resources that every command uses.
 struct Context {
+    /// The command, for the audit.
+    actor: Actor,
     connection: db::Connection,
     ring: KeyRing,
     models: providers::Setup,
@@ -125,6 +153,8 @@ struct Context {
 
 pub async fn run(command: Admin, config: &Config) -> ExitCode {
     match carry_out(command, config).await {
+        // The command has printed its result.
+        Ok(serde_json::Value::Null) => ExitCode::SUCCESS,
         Ok(answer) => print_line(answer),
         Err(refusal) => {
             eprintln!("{}", chain(&refusal).replace('\n', " "));
@@ -136,6 +166,7 @@ pub async fn run(command: Admin, config: &Config) -> ExitCode {
 async fn carry_out(command: Admin, config: &Config) -> Result {
     let pool = db::pool::connect_for_maintenance(config.database_url.expose(), "canvas-admin", config.storage_max)?;
     let mut context = Context {
+        actor: Actor::command(command.name()),
         models: providers::Setup::load(config)?,
         connection: db::pool::acquire(&pool).await?,
         ring: config.master_keys.clone(),
@@ -154,6 +185,7 @@ async fn carry_out(command: Admin, config: &Config) -> Result {
         Admin::Recipe(command) => recipe::run(command, &mut context).await,
         Admin::Keys(command) => keys::run(command, &mut context).await,
         Admin::Webhook(command) => webhook::run(command, &mut context).await,
+        Admin::Audit(command) => audit::run(command, &mut context).await,
     }
 }
 

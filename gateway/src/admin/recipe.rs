@@ -29,7 +29,7 @@ pub(super) async fn run(command: Command, context: &mut Context) -> Result {
         serde_json::from_str(&text).map_err(|error| CommandError::rule(format!("{file:?} is not JSON: {error}")))?;
     let recipe = catalogue::checked(value).await.map_err(CommandError::Rule)?;
     let mut transaction = db::pool::begin_on(&mut context.connection).await?;
-    let (id, version) = catalogue::publish(&mut transaction, recipe).await.map_err(|error| match error {
+    let (id, version) = catalogue::publish(&mut transaction, &context.actor, recipe).await.map_err(|error| match error {
         NotPublished::Database(error) => CommandError::Database(error),
         refused => CommandError::rule(refused.to_string()),
     })?;

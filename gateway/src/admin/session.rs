@@ -3,7 +3,6 @@
 use clap::Subcommand;
 use domain::limits::{SIGNIN_LINK_MINUTES, SIGNIN_LINK_MINUTES_MAX};
 use serde_json::json;
-use uuid::Uuid;
 
 use super::announcer::Announcer;
 use super::{CommandError, Context, Result, account};
@@ -36,7 +35,6 @@ pub(super) async fn run(command: Command, context: &mut Context) -> Result {
     }
 }
 
-/// The secret is in the fragment, which browsers send to no server, so that no log and no preview of the link can redeem it.
 async fn link(context: &mut Context, name: &str, minutes: Option<&str>) -> Result {
     let minutes = match minutes {
         None => SIGNIN_LINK_MINUTES,
@@ -48,16 +46,20 @@ async fn link(context: &mut Context, name: &str, minutes: Option<&str>) -> Resul
     };
     let keys = installation::keys(&mut context.connection, &context.config.installation_keys()).await?;
     let account = account(context, name).await?;
-    let (id, secret) = (Uuid::now_v7(), service::random::token_secret());
-    let hash = keys.token_hash(&secret);
-    let expires_at = db::sessions::create_link(&mut context.connection, id, &account.uid, &hash, minutes).await?;
-    Ok(json!({ "url": format!("{}/signin#{id}.{secret}", context.config.public_url), "expiresAt": expires_at }))
+    let mut transaction = db::pool::begin_on(&mut context.connection).await?;
+    let place = (&keys, context.config.public_url.as_str());
+    let link = app::session::create_link(&mut transaction, &context.actor, place, &account.uid, minutes);
+    let (url, expires_at) = link.await?;
+    db::pool::commit(transaction).await?;
+    Ok(json!({ "url": url, "expiresAt": expires_at }))
 }
 
 async fn revoke(context: &mut Context, name: &str) -> Result {
     let account = account(context, name).await?;
     let announcer = Announcer::prepare(&context.config)?;
-    let revoked = db::accounts::revoke_sessions(&mut context.connection, &account.uid).await?;
+    let mut transaction = db::pool::begin_on(&mut context.connection).await?;
+    let revoked = app::session::revoke_all(&mut transaction, &context.actor, &account.uid).await?;
+    db::pool::commit(transaction).await?;
     announcer.revoked(&account.uid).await;
     Ok(json!({ "uid": account.uid, "revokedSessions": revoked }))
 }

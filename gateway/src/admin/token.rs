@@ -87,7 +87,7 @@ async fn create(context: &mut Context, name: &str, new: &NewToken) -> Result {
     let keys = installation::keys(&mut context.connection, &context.config.installation_keys()).await?;
     let account = account(context, name).await?;
     let mut transaction = db::pool::begin_on(&mut context.connection).await?;
-    let (row, token) = app::token::create(&mut transaction, &keys, &account.uid, new).await?;
+    let (row, token) = app::token::create(&mut transaction, &context.actor, &keys, &account.uid, new).await?;
     db::pool::commit(transaction).await?;
     let scopes: Vec<Scope> = row.scopes.iter().collect();
     Ok(json!({ "id": row.id, "token": token, "scopes": scopes, "expiresAt": row.expires_at }))
@@ -111,10 +111,14 @@ async fn revoke(context: &mut Context, id: &str) -> Result {
     let unknown = || CommandError::rule(format!("token {id:?} does not exist"));
     let token = Uuid::try_parse(id).map_err(|_| unknown())?;
     let announcer = Announcer::prepare(&context.config)?;
-    let revoked = db::tokens::revoke(&mut context.connection, token, None).await?;
-    let (account, revoked_at) = revoked.ok_or_else(unknown)?;
-    announcer.revoked(&account).await;
-    Ok(json!({ "id": token, "revokedAt": revoked_at }))
+    let mut transaction = db::pool::begin_on(&mut context.connection).await?;
+    let revoked = match app::token::revoke(&mut transaction, &context.actor, token, None).await {
+        Err(app::Error::NotFound(_)) => return Err(unknown()),
+        revoked => revoked?,
+    };
+    db::pool::commit(transaction).await?;
+    announcer.revoked(&revoked.account).await;
+    Ok(json!({ "id": token, "revokedAt": revoked.at }))
 }
 
 #[cfg(test)]

@@ -94,7 +94,7 @@ async fn replay_of_run(context: &mut Context, text: &str) -> Result {
 async fn replay_failed(context: &mut Context, name: &str) -> Result {
     let uid = account(context, name).await?.uid;
     let mut replayed = Vec::new();
-    for id in operation::failed(&mut context.connection, &uid).await? {
+    for id in operation::failed(&mut context.connection, &uid, None).await? {
         // A delivery that is no longer failed was replayed concurrently.
         if let Some(replay @ Replay::Enqueued(_)) = replay(context, id).await? {
             replayed.push(answer(id, replay)?);
@@ -105,9 +105,12 @@ async fn replay_failed(context: &mut Context, name: &str) -> Result {
 
 async fn replay(context: &mut Context, id: Uuid) -> Result<Option<Replay>> {
     let mut transaction = db::pool::begin_on(&mut context.connection).await?;
-    let replay = operation::replay(&mut transaction, id, None).await?;
+    let replay = match app::delivery::replay(&mut transaction, &context.actor, id, None).await {
+        Err(app::Error::NotFound(_)) => return Ok(None),
+        replay => replay?,
+    };
     db::pool::commit(transaction).await?;
-    Ok(replay)
+    Ok(Some(replay))
 }
 
 fn answer(id: Uuid, replay: Replay) -> Result {

@@ -2,14 +2,11 @@
 
 use std::time::Duration;
 
-use app::job::{Cancellation, CompletionContext};
 use db::purge::Active;
-use domain::id::JobId;
-use domain::message::ReadyTasks;
-use domain::recipe::run::RunId;
 
 use super::announcer::Announcer;
 use super::{CommandError, Context, Result};
+use crate::cancel::{Canceled, cancel as cancel_in, handle};
 
 /// How long a purge waits for canceled work to stop. A worker sees the cancel at its next step or heartbeat, and then cancels at
 /// the provider.
@@ -18,11 +15,6 @@ const STOPPING: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(200);
 /// Attempts of a transaction that conflicts with another one.
 const ATTEMPTS_MAX: usize = 5;
-
-/// The public handle of a job or run.
-pub(super) fn handle(active: &Active) -> String {
-    if active.is_recipe { RunId(active.id).handle() } else { JobId(active.id).job_handle() }
-}
 
 /// Cancels a job or run, notifies those who wait for it or for one of its jobs, and returns its state. A terminal one keeps its
 /// state.
@@ -38,41 +30,9 @@ pub(super) async fn cancel(context: &mut Context, announcer: &Announcer, active:
     Ok(canceled.status)
 }
 
-/// The result of a cancel.
-struct Canceled {
-    status: String,
-    /// The channels on which the cancel is announced; none when nothing has changed.
-    channels: Vec<String>,
-}
-
 async fn attempt(context: &mut Context, active: &Active) -> Result<Canceled> {
-    let windows = taskqueue::windows(&context.config);
-    // Nobody announces them: idle workers find them.
-    let ready = ReadyTasks::new();
-    let completion = CompletionContext {
-        public_url: &context.config.public_url,
-        windows: &windows,
-        traceparent: None,
-        ready: &ready,
-        worker_silent: context.config.worker_silent,
-        review: None,
-    };
     let mut transaction = db::pool::begin_on(&mut context.connection).await?;
-    let canceled = if active.is_recipe {
-        let run = app::recipe::cancel(&mut transaction, RunId(active.id), &active.account, &completion);
-        run.await?.map(|(run, is_news)| {
-            let channels = if is_news { run.channels() } else { Vec::new() };
-            Canceled { status: run.status.to_string(), channels }
-        })
-    } else {
-        let cancellation = app::job::cancel(&mut transaction, JobId(active.id), &active.account, &completion).await?;
-        cancellation.map(|cancellation| match cancellation {
-            Cancellation::Unchanged(job) => Canceled { status: job.status.to_string(), channels: Vec::new() },
-            Cancellation::Canceled(job) | Cancellation::Requested(job) => {
-                Canceled { status: job.status.to_string(), channels: job.channels() }
-            }
-        })
-    };
+    let canceled = cancel_in(&mut transaction, &context.config, &context.actor, active).await?;
     db::pool::commit(transaction).await?;
     canceled.ok_or_else(|| CommandError::rule(format!("{} no longer exists", handle(active))))
 }

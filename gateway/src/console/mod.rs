@@ -7,6 +7,7 @@
 //! `/console/api/canvas-agent/v1/…` to the contract's own routes. Everything that authenticates asks [`contains`] which
 //! credential counts.
 
+pub mod admin;
 pub mod credential;
 mod document;
 mod openapi;
@@ -23,6 +24,7 @@ use http::request::Parts;
 use serde_json::Value;
 
 pub use document::ConsoleDocument;
+pub use routes::audit::AuditEntry;
 pub use shell::unknown;
 
 use crate::state::App;

@@ -4,31 +4,46 @@ use std::ops::Deref;
 
 use axum::extract::FromRequestParts;
 use db::accounts::Credential;
+use db::audit::Actor;
 use http::request::Parts;
 
+use crate::audit;
 use crate::extract::caller::{AnyToken, Caller};
 use crate::problem::{Problem, Result};
 use crate::state::App;
 
 /// The caller of a route of the console, signed in by a link or by a token.
-pub struct SignedIn(pub Caller<AnyToken>);
+pub struct SignedIn {
+    pub caller: Caller<AnyToken>,
+    /// The person in the audit.
+    pub actor: Actor,
+}
 
 impl FromRequestParts<App> for SignedIn {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self> {
-        Caller::from_request_parts(parts, app).await.map(Self)
+        let caller = Caller::from_request_parts(parts, app).await?;
+        let actor = Actor::session(caller.account.clone(), caller.token, audit::origin(parts));
+        Ok(Self { caller, actor })
     }
 }
 
 /// The caller of a route that only a person may use: signed in by a link. A session that a token signed in is rejected, because
 /// an agent's token must never create tokens or give access.
-pub struct Person(Caller<AnyToken>);
+pub struct Person(SignedIn);
+
+impl Person {
+    /// The person in the audit.
+    pub fn actor(&self) -> &Actor {
+        &self.0.actor
+    }
+}
 
 impl Deref for Person {
     type Target = Credential;
     fn deref(&self) -> &Credential {
-        &self.0
+        &self.0.caller
     }
 }
 
@@ -36,11 +51,11 @@ impl FromRequestParts<App> for Person {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self> {
-        let SignedIn(caller) = SignedIn::from_request_parts(parts, app).await?;
-        if caller.is_narrow {
+        let signed_in = SignedIn::from_request_parts(parts, app).await?;
+        if signed_in.caller.is_narrow {
             let why = "this session was signed in by a token and may use the canvases alone; sign in by a link";
             return Err(Problem::Forbidden(why.into()));
         }
-        Ok(Self(caller))
+        Ok(Self(signed_in))
     }
 }

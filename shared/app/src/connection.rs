@@ -1,12 +1,14 @@
 //! Saving connections to providers, by an operator or by the person who owns the account (docs/reference/models.md#connections).
 
 use db::PgConnection;
+use db::audit::{self, Actor, Event};
 use db::connections::{self, BaseUrl, SavedConnection};
 use domain::id::AccountUid;
 use domain::limits::{CONNECTION_KEY_MAX, CONNECTION_NAME_MAX, CONNECTIONS_MAX};
 use domain::model::{ProviderKind, masked};
 use service::config::Secret;
 use service::keys::KeyRing;
+use uuid::Uuid;
 
 use crate::{Error, Result};
 
@@ -44,6 +46,7 @@ pub fn wrong_key(key: &str) -> Option<String> {
 /// A conflict when the account has the maximum number of connections; then the transaction must be dropped.
 pub async fn save(
     conn: &mut PgConnection,
+    actor: &Actor,
     ring: &KeyRing,
     account: &AccountUid,
     new: &NewConnection,
@@ -63,7 +66,20 @@ pub async fn save(
     if saved.is_new && connections::count(conn, account).await? > CONNECTIONS_MAX {
         return Err(Error::Conflict("the account already has 100 saved connections; delete one first"));
     }
+    let event = Event::ConnectionSaved { connection: saved.id, provider: new.provider };
+    audit::write(conn, actor, Some(account), &event).await?;
     Ok((saved, masked_key))
+}
+
+/// Deletes a connection, of `account` if one is named, and its key.
+///
+/// # Errors
+///
+/// [`Error::NotFound`] when there is no such connection.
+pub async fn delete(conn: &mut PgConnection, actor: &Actor, id: Uuid, account: Option<&AccountUid>) -> Result<()> {
+    let deleted = connections::delete(conn, id, account).await?.ok_or(Error::NotFound("connection"))?;
+    audit::write(conn, actor, Some(&deleted), &Event::ConnectionDeleted { connection: id }).await?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -4,10 +4,12 @@
 //! workers tasks and decisions. A command loads what it needs, decides on the loaded state, and writes
 //! (docs/architecture.md#application-layer). SQL is in `db`, graphs are in `canvas`, values are in `domain`.
 
+pub mod account;
 pub mod campaign;
 pub mod canvas;
 pub mod command;
 pub mod connection;
+pub mod delivery;
 pub mod error;
 pub mod graphs;
 pub mod job;
@@ -15,6 +17,8 @@ pub mod models;
 pub mod purge;
 pub mod recipe;
 pub mod removal;
+pub mod session;
+pub mod sharing;
 pub mod start;
 pub mod storage;
 pub mod target;

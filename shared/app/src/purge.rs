@@ -1,6 +1,7 @@
 //! Deleting a canvas or an asset for good, by an operator or by its owner (docs/reference/console.md#delete-a-canvas).
 
 use db::PgConnection;
+use db::audit::{self, Actor, Event};
 use db::canvases::Change;
 use db::purge::{self, PurgedCanvas, Removed};
 use domain::id::{AccountUid, AssetHandle, CanvasHandle};
@@ -22,7 +23,7 @@ pub enum CanvasPurge {
 /// # Errors
 ///
 /// [`Error::NotFound`] when there is no such canvas.
-pub async fn canvas(conn: &mut PgConnection, handle: &CanvasHandle) -> Result<CanvasPurge> {
+pub async fn canvas(conn: &mut PgConnection, actor: &Actor, handle: &CanvasHandle) -> Result<CanvasPurge> {
     let key = purge::lock_canvas(conn, handle).await?.ok_or(Error::NotFound("canvas"))?;
     if !purge::active_on_canvas(conn, key).await?.is_empty() {
         return Ok(CanvasPurge::Active(key));
@@ -31,6 +32,8 @@ pub async fn canvas(conn: &mut PgConnection, handle: &CanvasHandle) -> Result<Ca
     purge::lock_showing(conn, removed).await?;
     let shown = purge::showing(conn, removed).await?;
     let purged = purge::canvas(conn, key).await?;
+    let event = Event::CanvasDeleted { canvas: handle.clone(), nodes: purged.nodes, assets: purged.assets };
+    audit::write(conn, actor, Some(&handle.owner), &event).await?;
     Ok(CanvasPurge::Done(purged, revise(conn, shown).await?))
 }
 
@@ -49,7 +52,12 @@ pub struct PurgedAsset {
 /// # Errors
 ///
 /// [`Error::NotFound`] when there is no such asset, [`Error::Conflict`] when a node shows it.
-pub async fn asset(conn: &mut PgConnection, handle: &AssetHandle, force: bool) -> Result<PurgedAsset> {
+pub async fn asset(
+    conn: &mut PgConnection,
+    actor: &Actor,
+    handle: &AssetHandle,
+    force: bool,
+) -> Result<PurgedAsset> {
     let removed = Removed::Asset(handle);
     // Canvases are locked before assets.
     purge::lock_showing(conn, removed).await?;
@@ -59,6 +67,7 @@ pub async fn asset(conn: &mut PgConnection, handle: &AssetHandle, force: bool) -
         return Err(Error::Conflict("a node shows the asset; send `force: true` to delete it anyway"));
     }
     let bytes = purge::asset(conn, handle).await?.ok_or(Error::NotFound("asset"))?;
+    audit::write(conn, actor, Some(&handle.owner), &Event::AssetDeleted { asset: handle.clone(), bytes }).await?;
     Ok(PurgedAsset { bytes, canvases: revise(conn, shown).await? })
 }
 

@@ -1,7 +1,8 @@
 //! Creating agent tokens, by an operator or by the person who owns the account (docs/reference/authentication.md#tokens).
 
 use db::PgConnection;
-use db::tokens::{TokenCreated, TokenRow};
+use db::audit::{self, Actor, Event};
+use db::tokens::{Revoked, TokenCreated, TokenRow};
 use domain::Violation;
 use domain::account::{Scopes, Surface};
 use domain::id::AccountUid;
@@ -47,13 +48,14 @@ pub fn lacking_scope(scopes: Scopes) -> Option<Violation> {
     Some(Violation::new("scopes", message))
 }
 
-/// Creates a token. Returns it with the bearer token, which is not stored and cannot be shown again.
+/// Creates a token, and writes that into the audit. Returns it with the bearer token, which is not stored and cannot be shown again.
 ///
 /// # Errors
 ///
 /// The rules of the token, and a conflict when the account has the maximum number of active tokens.
 pub async fn create(
     conn: &mut PgConnection,
+    actor: &Actor,
     keys: &DerivedKeys,
     account: &AccountUid,
     new: &NewToken,
@@ -72,10 +74,31 @@ pub async fn create(
         secret_hash: &keys.token_hash(&secret),
         expires_days: new.expires_days,
     };
-    match db::tokens::create(conn, &token).await? {
-        TokenCreated::Done(row) => Ok((row, format!("cba_{id}.{secret}"))),
-        TokenCreated::TooMany => Err(Error::Conflict("the account already has 20 active tokens; revoke one first")),
+    let TokenCreated::Done(row) = db::tokens::create(conn, &token).await? else {
+        return Err(Error::Conflict("the account already has 20 active tokens; revoke one first"));
+    };
+    let scopes = row.scopes.iter().collect();
+    let event = Event::TokenCreated { token: id, scopes, surface: row.surface, expires_at: row.expires_at };
+    audit::write(conn, actor, Some(account), &event).await?;
+    Ok((row, format!("cba_{id}.{secret}")))
+}
+
+/// Revokes a token, of `account` if one is named, for good. Revoking it again changes nothing. The caller announces that access ended.
+///
+/// # Errors
+///
+/// [`Error::NotFound`] when there is no such token.
+pub async fn revoke(
+    conn: &mut PgConnection,
+    actor: &Actor,
+    token: Uuid,
+    account: Option<&AccountUid>,
+) -> Result<Revoked> {
+    let revoked = db::tokens::revoke(conn, token, account).await?.ok_or(Error::NotFound("token"))?;
+    if revoked.is_new {
+        audit::write(conn, actor, Some(&revoked.account), &Event::TokenRevoked { token }).await?;
     }
+    Ok(revoked)
 }
 
 #[cfg(test)]

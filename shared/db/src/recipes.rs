@@ -36,8 +36,10 @@ impl From<RecipeRow> for RecipeRecord {
 /// Result of publishing a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Published {
-    /// The Recipe has this version now, whether it was created or its newest version was equal already.
+    /// The Recipe has this version now.
     Version(Version),
+    /// Its newest version, which this is, was equal already.
+    Unchanged(Version),
     /// The id belongs to a private workflow.
     Taken,
 }
@@ -73,7 +75,7 @@ pub async fn publish(conn: &mut PgConnection, id: &RecipeId, definition: &Defini
     .fetch_one(&mut *conn)
     .await?;
     if is_same {
-        return Ok(Published::Version(Version(newest.version)));
+        return Ok(Published::Unchanged(Version(newest.version)));
     }
     let next = newest.version + 1;
     sqlx::query!(
@@ -247,9 +249,10 @@ mod tests {
         let database = database().await;
         let mut conn = database.pool().acquire().await.expect("connects");
         let id = recipe("hero");
-        for (name, version) in [("one", 0), ("one", 0), ("two", 1), ("two", 1), ("one", 2)] {
+        let (new, unchanged) = (|it| Published::Version(Version(it)), |it| Published::Unchanged(Version(it)));
+        for (name, expected) in [("one", new(0)), ("one", unchanged(0)), ("two", new(1)), ("two", unchanged(1)), ("one", new(2))] {
             let published = publish(&mut conn, &id, &named(name)).await.expect("publishes");
-            assert_eq!(published, Published::Version(Version(version)), "{name}");
+            assert_eq!(published, expected, "{name}");
         }
         for (version, name) in [(Some(0), "one"), (Some(1), "two"), (Some(2), "one"), (None, "one")] {
             let found = find(&mut conn, &uid("me"), &id, version.map(Version)).await.expect("reads").expect("is there");
@@ -271,7 +274,7 @@ mod tests {
                 tx.commit().await.expect("commits");
                 match published.expect("publishes") {
                     Published::Version(version) => version.0,
-                    Published::Taken => panic!("the id is not taken"),
+                    other => panic!("{other:?}"),
                 }
             })
         });

@@ -200,24 +200,37 @@ impl ListedTokenRow {
     }
 }
 
-/// Revokes a token permanently. Returns its account and the time of the first revocation, or `None` when there is no such
-/// token, or not of `account` if one is named.
+/// A token that is revoked.
+#[derive(Clone, Debug)]
+pub struct Revoked {
+    /// Its account.
+    pub account: AccountUid,
+    /// When it was revoked first.
+    pub at: Timestamp,
+    /// `true` if it was revoked now.
+    pub is_new: bool,
+}
+
+/// Revokes a token permanently. `None` when there is no such token, or not of `account` if one is named.
 #[instrument(skip_all, name = "db.token.revoke")]
-pub async fn revoke(
-    conn: &mut PgConnection,
-    token: Uuid,
-    account: Option<&AccountUid>,
-) -> Result<Option<(AccountUid, Timestamp)>> {
+pub async fn revoke(conn: &mut PgConnection, token: Uuid, account: Option<&AccountUid>) -> Result<Option<Revoked>> {
     let revoked = sqlx::query!(
-        r#"UPDATE tokens SET revoked_at = coalesce(revoked_at, now())
-           WHERE id = $1 AND kind <> 'session' AND ($2::text IS NULL OR account_uid = $2)
-           RETURNING account_uid, revoked_at AS "at!""#,
+        r#"WITH held AS (
+               SELECT id, revoked_at IS NULL AS is_new FROM tokens
+               WHERE id = $1 AND kind <> 'session' AND ($2::text IS NULL OR account_uid = $2) FOR NO KEY UPDATE
+           )
+           UPDATE tokens t SET revoked_at = coalesce(t.revoked_at, now()) FROM held WHERE t.id = held.id
+           RETURNING t.account_uid, t.revoked_at AS "at!", held.is_new AS "is_new!""#,
         token,
         account.map(AccountUid::as_str)
     )
     .fetch_optional(conn)
     .await?;
-    Ok(revoked.map(|row| (AccountUid::from_stored(row.account_uid), Timestamp::from(row.at))))
+    Ok(revoked.map(|row| Revoked {
+        account: AccountUid::from_stored(row.account_uid),
+        at: row.at.into(),
+        is_new: row.is_new,
+    }))
 }
 
 /// Records that a token was used, from which an idle session counts. Writes at most once a minute, however many requests use

@@ -143,7 +143,7 @@ impl Site {
     pub async fn replay(&self, sent: Sent) {
         let mut conn = self.pool().acquire().await.expect("connects");
         let asked = operation::replay(&mut conn, sent.id, None).await.expect("replays");
-        assert_eq!(asked, Some(operation::Replay::Enqueued(DeliveryStatus::Pending)));
+        assert_eq!(asked.map(|(_, replay)| replay), Some(operation::Replay::Enqueued(DeliveryStatus::Pending)));
     }
 
     /// Starts a dispatcher.

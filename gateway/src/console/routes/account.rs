@@ -4,7 +4,7 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::session::PersonSummary;
+use super::session::{PersonSummary, shown_role};
 use crate::console::person::Person;
 use crate::extract::json::{Input, JsonBody};
 use crate::openapi::errors::ScopeErrors;
@@ -41,8 +41,11 @@ pub struct Renamed {
 pub async fn rename(State(app): State<App>, person: Person, body: JsonBody) -> Result {
     let Rename { display_name } = body.json().await?;
     let name = display_name.trim();
-    let shown = domain::account::display_name(name, &person.email);
-    db::accounts::rename(&mut *app.connection().await?, &person.account, name, &shown).await?;
-    let account = PersonSummary { id: person.account.clone(), email: person.email.clone(), display_name: shown };
+    let mut transaction = app.transaction().await?;
+    let who = (&person.account, person.email.as_str());
+    let shown = app::account::rename(&mut transaction, person.actor(), who, name).await?;
+    db::pool::commit(transaction).await?;
+    let (id, email) = (person.account.clone(), person.email.clone());
+    let account = PersonSummary { id, email, display_name: shown, role: shown_role(person.role) };
     Ok(reply::ok(&Renamed { account }))
 }

@@ -69,7 +69,7 @@ pub async fn delete(State(app): State<App>, person: Person, path: PathText, body
         let found = db::assets::get_readable(&mut transaction, &person.account, &asset).await?;
         let (_, role) = found.ok_or(Problem::NotFound("asset"))?;
         require_owner(role, "only the owner of an asset may delete it")?;
-        let purged = app::purge::asset(&mut transaction, &asset, force).await?;
+        let purged = app::purge::asset(&mut transaction, person.actor(), &asset, force).await?;
         db::pool::commit(transaction).await?;
         Ok(purged)
     });

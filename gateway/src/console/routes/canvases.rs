@@ -66,7 +66,7 @@ pub async fn delete(State(app): State<App>, person: Person, path: PathText, body
     let purge = retrying(async || {
         let mut transaction = app.transaction().await?;
         owned_canvas(&mut transaction, &person.account, &canvas).await?;
-        let purge = app::purge::canvas(&mut transaction, &canvas).await?;
+        let purge = app::purge::canvas(&mut transaction, person.actor(), &canvas).await?;
         db::pool::commit(transaction).await?;
         Ok(purge)
     });

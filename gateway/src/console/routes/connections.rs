@@ -18,7 +18,7 @@ use crate::extract::json::{Input, JsonBody};
 use crate::extract::path::PathText;
 use crate::models::{model_ids, saved};
 use crate::openapi::errors::{ReadErrors, ScopeErrors};
-use crate::problem::{Problem, Result};
+use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
 
@@ -92,7 +92,8 @@ pub struct ConnectionSaved {
 pub async fn save(State(app): State<App>, person: Person, body: JsonBody) -> Result {
     let new = body.checked(SaveConnection::check).await?;
     let mut transaction = app.transaction().await?;
-    let save = app::connection::save(&mut transaction, &app.ring, &person.account, &new, BaseUrl::Keep);
+    let (actor, account) = (person.actor(), &person.account);
+    let save = app::connection::save(&mut transaction, actor, &app.ring, account, &new, BaseUrl::Keep);
     let (saved, masked_key) = save.await?;
     db::pool::commit(transaction).await?;
     let connection = ProviderConnection {
@@ -117,8 +118,8 @@ pub async fn save(State(app): State<App>, person: Person, body: JsonBody) -> Res
 )]
 pub async fn delete(State(app): State<App>, person: Person, path: PathText) -> Result {
     let id: Uuid = path.parameter("connectionId")?;
-    if !db::connections::delete(&mut *app.connection().await?, id, Some(&person.account)).await? {
-        return Err(Problem::NotFound("connection"));
-    }
+    let mut transaction = app.transaction().await?;
+    app::connection::delete(&mut transaction, person.actor(), id, Some(&person.account)).await?;
+    db::pool::commit(transaction).await?;
     Ok(reply::private(StatusCode::NO_CONTENT.into_response()))
 }

@@ -108,9 +108,9 @@ pub struct DeliveryReplayed {
 pub async fn replay(State(app): State<App>, person: Person, path: PathText) -> Result {
     let DeliveryInPath(id) = path.parameter("deliveryId")?;
     let mut transaction = app.transaction().await?;
-    let replay = operation::replay(&mut transaction, id, Some(&person.account)).await?;
+    let replay = app::delivery::replay(&mut transaction, person.actor(), id, Some(&person.account)).await?;
     let conflict = |why: String| Err(Problem::Conflict(why, None));
-    let status = match replay.ok_or(Problem::NotFound("delivery"))? {
+    let status = match replay {
         Replay::Enqueued(status) => status,
         Replay::Unfinished(status) => return conflict(format!("the delivery is {status}: it has not ended yet")),
         Replay::WithoutEvent => {

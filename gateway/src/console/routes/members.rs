@@ -8,7 +8,7 @@ use db::canvases;
 use domain::account::is_email;
 use domain::canvas::AccessRole;
 use domain::channel;
-use domain::id::CanvasHandle;
+use domain::id::{AccountUid, CanvasHandle};
 use domain::limits::PAGE_MAX;
 use domain::page::Page;
 use http::StatusCode;
@@ -147,9 +147,8 @@ pub async fn set(State(app): State<App>, person: Person, path: PathText, body: J
     if account.uid == canvas.owner {
         return Err(Problem::unprocessable("email", "is that of the canvas's owner"));
     }
-    if !canvases::share(&mut connection, &canvas, &account.uid, Some(role.into())).await? {
-        return Err(Problem::NotFound("canvas"));
-    }
+    drop(connection);
+    share(&app, &person, &canvas, &account.uid, Some(role.into())).await?;
     announce(&app, &canvas).await;
     Ok(reply::ok(&MemberSet { member: Member { email: account.email, role } }))
 }
@@ -173,9 +172,22 @@ pub async fn remove(State(app): State<App>, person: Person, path: PathText) -> R
     rates::take(&app, Rate::Members, &person.account).await?;
     let member = canvases::member(&mut connection, record.key, &email).await?;
     let member = member.ok_or(Problem::NotFound("member"))?;
-    canvases::share(&mut connection, &canvas, &member, None).await?;
+    drop(connection);
+    share(&app, &person, &canvas, &member, None).await?;
     announce(&app, &canvas).await;
     Ok(reply::private(StatusCode::NO_CONTENT.into_response()))
+}
+
+async fn share(
+    app: &App,
+    person: &Person,
+    canvas: &CanvasHandle,
+    with: &AccountUid,
+    role: Option<AccessRole>,
+) -> Result<()> {
+    let mut transaction = app.transaction().await?;
+    app::sharing::share(&mut transaction, person.actor(), canvas, with, role).await?;
+    Ok(db::pool::commit(transaction).await?)
 }
 
 async fn announce(app: &App, canvas: &CanvasHandle) {

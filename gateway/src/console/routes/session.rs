@@ -4,19 +4,21 @@ use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use db::accounts::Account;
+use db::audit::{Actor, Event};
 use db::sessions::NewSession;
 use domain::Timestamp;
-use domain::account::{Scope, Scopes, TokenKind};
+use domain::account::{Role, Scope, Scopes, TokenKind};
 use domain::channel;
 use domain::id::AccountUid;
 use domain::limits::SIGN_IN_BODY_MAX;
-use http::header::{HeaderName, SET_COOKIE, USER_AGENT};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::header::{HeaderName, SET_COOKIE};
+use http::{HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::address::ClientAddress;
+use crate::audit;
 use crate::console::credential;
 use crate::console::person::SignedIn;
 use crate::extract::caller::{Caller, parse_token};
@@ -26,9 +28,6 @@ use crate::problem::{Problem, Result};
 use crate::rates::{self, Rate};
 use crate::reply;
 use crate::state::App;
-
-/// Longest name of a browser that is kept, in characters.
-const CLIENT_MAX: usize = 200;
 
 /// Kind of credential: `link` or `token`.
 #[derive(Deserialize, ToSchema)]
@@ -99,6 +98,7 @@ impl SessionKind {
 }
 
 /// An account, for the person who owns it.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PersonSummary {
@@ -108,11 +108,18 @@ pub struct PersonSummary {
     pub(super) email: String,
     /// Name under which others see the account.
     pub(super) display_name: String,
+    /// `admin` if it manages the installation; absent for everybody else, and in a preview.
+    pub(super) role: Option<Role>,
+}
+
+/// The role of somebody who manages the installation.
+pub(super) fn shown_role(role: Role) -> Option<Role> {
+    Some(role).filter(|role| *role == Role::Admin)
 }
 
 impl From<Account> for PersonSummary {
     fn from(account: Account) -> Self {
-        Self { id: account.uid, email: account.email, display_name: account.display_name }
+        Self { id: account.uid, email: account.email, display_name: account.display_name, role: None }
     }
 }
 
@@ -149,12 +156,17 @@ pub async fn sign_in(State(app): State<App>, parts: Parts, body: JsonBody) -> Re
     let lookup = async {
         match presented {
             None => Ok(None),
-            Some((id, secret)) if !is_link => by_token(&app, &parts.headers, id, secret).await,
+            Some((id, secret)) if !is_link => by_token(&app, &parts, id, secret).await,
             Some((id, secret)) if wanted.preview.is_some() => preview(&app, id, secret).await,
-            Some((id, secret)) => by_link(&app, &parts.headers, id, secret).await,
+            Some((id, secret)) => by_link(&app, &parts, id, secret).await,
         }
     };
-    app.failures.judge(address, presented.map(|(id, _)| id), lookup).await
+    let signed_in = app.failures.judge(address, presented.map(|(id, _)| id), lookup).await;
+    if let Err(Problem::Unauthorized) = signed_in {
+        let by = if is_link { "link" } else { "token" };
+        audit::refuse(&app, audit::origin(&parts), None, &Event::SignInRefused { by }).await;
+    }
+    signed_in
 }
 
 async fn preview(app: &App, id: Uuid, secret: &str) -> Result<Option<Response>> {
@@ -172,7 +184,7 @@ async fn valid_link(app: &App, conn: &mut db::PgConnection, id: Uuid, secret: &s
     Ok(valid.map(|link| link.account))
 }
 
-async fn by_link(app: &App, headers: &HeaderMap, id: Uuid, secret: &str) -> Result<Option<Response>> {
+async fn by_link(app: &App, parts: &Parts, id: Uuid, secret: &str) -> Result<Option<Response>> {
     let mut transaction = app.transaction().await?;
     let Some(account) = valid_link(app, &mut transaction, id, secret).await? else { return Ok(None) };
     let Some(account) = db::accounts::find(&mut transaction, account.as_str()).await? else { return Ok(None) };
@@ -181,33 +193,33 @@ async fn by_link(app: &App, headers: &HeaderMap, id: Uuid, secret: &str) -> Resu
         return Ok(None);
     }
     let label = account.display_name.clone();
-    let person = PersonSummary::from(account);
-    start(app, transaction, headers, person, &label, Scopes::from_slice(Scope::ALL), None).await.map(Some)
+    let role = shown_role(account.role);
+    let person = PersonSummary { role, ..PersonSummary::from(account) };
+    start(app, transaction, parts, person, &label, Scopes::from_slice(Scope::ALL), None).await.map(Some)
 }
 
-async fn by_token(app: &App, headers: &HeaderMap, id: Uuid, secret: &str) -> Result<Option<Response>> {
+async fn by_token(app: &App, parts: &Parts, id: Uuid, secret: &str) -> Result<Option<Response>> {
     let found = app.credentials.look_up(id, None).await?.filter(|(credential, _)| {
         app.keys.verify_token(secret, &credential.secret_hash)
             && credential.valid
             && credential.kind != TokenKind::Session
     });
     let Some((token, _)) = found else { return Ok(None) };
-    let person = PersonSummary { id: token.account, email: token.email, display_name: token.display_name };
-    start(app, app.transaction().await?, headers, person, &token.label, token.scopes, Some(token.token)).await.map(Some)
+    let person = PersonSummary { id: token.account, email: token.email, display_name: token.display_name, role: None };
+    start(app, app.transaction().await?, parts, person, &token.label, token.scopes, Some(token.token)).await.map(Some)
 }
 
 async fn start(
     app: &App,
     mut transaction: db::Transaction,
-    headers: &HeaderMap,
+    parts: &Parts,
     account: PersonSummary,
     label: &str,
     scopes: Scopes,
     parent: Option<Uuid>,
 ) -> Result {
     let (id, secret) = (Uuid::now_v7(), service::random::token_secret());
-    let client = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok());
-    let client: Option<String> = client.map(|agent| agent.chars().take(CLIENT_MAX).collect());
+    let client = audit::client(parts);
     let session = NewSession {
         id,
         account: &account.id,
@@ -217,7 +229,9 @@ async fn start(
         parent,
         client: client.as_deref(),
     };
-    let expires_at = db::sessions::create(&mut transaction, &session).await?;
+    let actor = Actor::session(account.id.clone(), id, audit::origin(parts));
+    let by = if parent.is_none() { "link" } else { "token" };
+    let expires_at = app::session::start(&mut transaction, &actor, &session, by).await?;
     db::pool::commit(transaction).await?;
     // The oldest session may have ended.
     app.announce(vec![channel::access(&account.id)]);
@@ -240,7 +254,7 @@ async fn start(
     get, path = "/session", operation_id = "getSession", tag = "Session",
     responses(CredentialErrors, (status = 200, description = "The session.", body = SignedInAs))
 )]
-pub async fn read(SignedIn(Caller { credential, .. }): SignedIn) -> Result {
+pub async fn read(SignedIn { caller: Caller { credential, .. }, .. }: SignedIn) -> Result {
     let session = SessionSummary {
         id: credential.token,
         kind: SessionKind::from_narrow(credential.is_narrow),
@@ -249,8 +263,9 @@ pub async fn read(SignedIn(Caller { credential, .. }): SignedIn) -> Result {
         // A session always expires.
         expires_at: credential.expires_at.ok_or_else(|| Problem::internal("a session without an expiry"))?,
     };
+    let role = shown_role(credential.role).filter(|_| !credential.is_narrow);
     let account =
-        PersonSummary { id: credential.account, email: credential.email, display_name: credential.display_name };
+        PersonSummary { id: credential.account, email: credential.email, display_name: credential.display_name, role };
     Ok(reply::ok(&SignedInAs { session, account }))
 }
 
@@ -261,8 +276,13 @@ pub async fn read(SignedIn(Caller { credential, .. }): SignedIn) -> Result {
     delete, path = "/session", operation_id = "signOut", tag = "Session",
     responses(ScopeErrors, (status = 204, description = "Signed out."))
 )]
-pub async fn sign_out(State(app): State<App>, SignedIn(credential): SignedIn) -> Result {
-    db::sessions::end(&mut *app.connection().await?, &credential.account, credential.token).await?;
+pub async fn sign_out(State(app): State<App>, SignedIn { caller: credential, actor }: SignedIn) -> Result {
+    let mut transaction = app.transaction().await?;
+    match app::session::end(&mut transaction, &actor, &credential.account, credential.token).await {
+        // Another request has ended it.
+        Ok(()) | Err(app::Error::NotFound(_)) => db::pool::commit(transaction).await?,
+        Err(error) => return Err(error.into()),
+    }
     app.announce(vec![channel::access(&credential.account)]);
     Ok(signed_out())
 }

@@ -13,7 +13,7 @@ use super::session::{SessionKind, signed_out};
 use crate::console::person::Person;
 use crate::extract::path::PathText;
 use crate::openapi::errors::{ReadErrors, ScopeErrors};
-use crate::problem::{Problem, Result};
+use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
 
@@ -79,9 +79,9 @@ pub async fn list(State(app): State<App>, person: Person) -> Result {
 )]
 pub async fn end(State(app): State<App>, person: Person, path: PathText) -> Result {
     let id: Uuid = path.parameter("sessionId")?;
-    if !db::sessions::end(&mut *app.connection().await?, &person.account, id).await? {
-        return Err(Problem::NotFound("session"));
-    }
+    let mut transaction = app.transaction().await?;
+    app::session::end(&mut transaction, person.actor(), &person.account, id).await?;
+    db::pool::commit(transaction).await?;
     app.announce(vec![channel::access(&person.account)]);
     Ok(reply::private(StatusCode::NO_CONTENT.into_response()))
 }
@@ -95,7 +95,9 @@ pub async fn end(State(app): State<App>, person: Person, path: PathText) -> Resu
     responses(ScopeErrors, (status = 204, description = "All sessions have ended."))
 )]
 pub async fn revoke_all(State(app): State<App>, person: Person) -> Result {
-    db::sessions::revoke_all(&mut *app.connection().await?, &person.account).await?;
+    let mut transaction = app.transaction().await?;
+    app::session::end_all(&mut transaction, person.actor(), &person.account).await?;
+    db::pool::commit(transaction).await?;
     app.announce(vec![channel::access(&person.account)]);
     Ok(signed_out())
 }

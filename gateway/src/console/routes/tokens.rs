@@ -21,7 +21,7 @@ use crate::extract::page::{ListScope, Paged, page, page_request};
 use crate::extract::path::PathText;
 use crate::extract::query::QueryReader;
 use crate::openapi::errors::{ReadErrors, ScopeErrors};
-use crate::problem::{Problem, Result};
+use crate::problem::Result;
 use crate::rates::{self, Rate};
 use crate::reply;
 use crate::state::App;
@@ -30,9 +30,9 @@ use crate::state::App;
 #[derive(Serialize, ToSchema)]
 pub struct TokenList {
     /// Tokens, active or not, without their secrets.
-    tokens: Vec<AgentToken>,
+    pub(in crate::console) tokens: Vec<AgentToken>,
     /// Position in the list.
-    page: Page,
+    pub(in crate::console) page: Page,
 }
 
 /// A token of an agent or program. It never contains the secret.
@@ -147,7 +147,7 @@ pub async fn create(State(app): State<App>, person: Person, body: JsonBody) -> R
     let new = body.checked(CreateToken::check).await?;
     rates::take(&app, Rate::Tokens, &person.account).await?;
     let mut transaction = app.transaction().await?;
-    let (row, secret) = app::token::create(&mut transaction, &app.keys, &person.account, &new).await?;
+    let (row, secret) = app::token::create(&mut transaction, person.actor(), &app.keys, &person.account, &new).await?;
     db::pool::commit(transaction).await?;
     Ok(reply::with_status(StatusCode::CREATED, &TokenCreated { token: row.into(), secret }))
 }
@@ -163,8 +163,9 @@ pub async fn create(State(app): State<App>, person: Person, body: JsonBody) -> R
 )]
 pub async fn revoke(State(app): State<App>, person: Person, path: PathText) -> Result {
     let id: Uuid = path.parameter("tokenId")?;
-    let revoked = db::tokens::revoke(&mut *app.connection().await?, id, Some(&person.account)).await?;
-    revoked.ok_or(Problem::NotFound("token"))?;
+    let mut transaction = app.transaction().await?;
+    app::token::revoke(&mut transaction, person.actor(), id, Some(&person.account)).await?;
+    db::pool::commit(transaction).await?;
     app.announce(vec![channel::access(&person.account)]);
     Ok(reply::private(StatusCode::NO_CONTENT.into_response()))
 }

@@ -166,15 +166,15 @@ pub async fn credentials(conn: &mut PgConnection, account: &AccountUid, id: Uuid
     .transpose()
 }
 
-/// Deletes a connection, of `account` if one is named. Returns whether there was one. Jobs that use it fail at their next call.
+/// Deletes a connection, of `account` if one is named. Returns the account that it was of. Jobs that use it fail at their next call.
 #[instrument(skip_all, name = "db.connection.delete")]
-pub async fn delete(conn: &mut PgConnection, id: Uuid, account: Option<&AccountUid>) -> Result<bool> {
-    let deleted = sqlx::query!(
-        "DELETE FROM provider_connections WHERE id = $1 AND ($2::text IS NULL OR account_uid = $2)",
+pub async fn delete(conn: &mut PgConnection, id: Uuid, account: Option<&AccountUid>) -> Result<Option<AccountUid>> {
+    let deleted = sqlx::query_scalar!(
+        "DELETE FROM provider_connections WHERE id = $1 AND ($2::text IS NULL OR account_uid = $2) RETURNING account_uid",
         id,
         account.map(AccountUid::as_str)
     );
-    Ok(deleted.execute(conn).await?.rows_affected() == 1)
+    Ok(deleted.fetch_optional(conn).await?.map(AccountUid::from_stored))
 }
 
 struct ProviderConnectionRow {

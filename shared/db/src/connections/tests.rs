@@ -47,9 +47,9 @@ async fn a_connection_is_its_accounts_alone() {
         Credentials { provider: ProviderKind::Fal, base_url: None, sealed_key: format!("v1.k1.connection:{mine} key") };
     assert_eq!(credentials_of(&mut conn, "me").await, Some(expected));
     assert_eq!(credentials_of(&mut conn, "you").await, None);
-    assert!(!delete(&mut conn, mine, Some(&account("you"))).await.expect("looks"));
-    assert!(delete(&mut conn, mine, Some(&account("me"))).await.expect("deletes"));
-    assert!(!delete(&mut conn, mine, None).await.expect("looks"));
+    assert_eq!(delete(&mut conn, mine, Some(&account("you"))).await.expect("looks"), None);
+    assert_eq!(delete(&mut conn, mine, Some(&account("me"))).await.expect("deletes"), Some(account("me")));
+    assert_eq!(delete(&mut conn, mine, None).await.expect("looks"), None);
     assert_eq!(credentials_of(&mut conn, "me").await, None);
 }
 

@@ -367,7 +367,9 @@ async fn the_first_attempt_starts_the_window_of_the_result() {
 #[tokio::test]
 async fn a_replay_is_one_more_attempt_recorded_apart() {
     let case = Case::ended().await;
-    let ask = async || replay(&mut *conn(case.pool()).await, case.id, None).await.expect("replays");
+    let ask = async || {
+        replay(&mut *conn(case.pool()).await, case.id, None).await.expect("replays").map(|(_, replay)| replay)
+    };
     assert_eq!(ask().await, Some(Replay::Unfinished(DeliveryStatus::Pending)));
     let first = case.try_once(200, Next::Delivered).await;
     for number in 1..=2 {
@@ -444,7 +446,9 @@ async fn an_account_replays_its_own_deliveries_alone() {
     let case = Case::ended().await;
     case.try_once(410, Next::Failed(DeliveryError::EndpointRejected)).await;
     let other = AccountUid::parse("other").expect("valid");
-    let ask = async |account| replay(&mut *conn(case.pool()).await, case.id, account).await.expect("answers");
+    let ask = async |account| {
+        replay(&mut *conn(case.pool()).await, case.id, account).await.expect("answers").map(|(_, replay)| replay)
+    };
     assert_eq!(ask(Some(&other)).await, None);
     assert_eq!(ask(Some(&case.account)).await, Some(Replay::Enqueued(DeliveryStatus::Pending)));
 }
