@@ -4,6 +4,7 @@
 //! workers tasks and decisions. A command loads what it needs, decides on the loaded state, and writes
 //! (docs/architecture.md#application-layer). SQL is in `db`, graphs are in `canvas`, values are in `domain`.
 
+pub mod budget;
 pub mod campaign;
 pub mod canvas;
 pub mod command;

@@ -39,8 +39,10 @@ pub fn free_ports(count: usize) -> Vec<u16> {
     let start = (Uuid::new_v4().as_u128() % PORTS.len() as u128) as usize;
     let candidates = PORTS.cycle().skip(start).take(PORTS.len());
     // Listeners keep all ports until the last one is found, so that the ports differ.
-    let held: Vec<(u16, TcpListener)> =
-        candidates.filter_map(|port| Some((port, TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok()?))).take(count).collect();
+    let held: Vec<(u16, TcpListener)> = candidates
+        .filter_map(|port| Some((port, TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok()?)))
+        .take(count)
+        .collect();
     assert_eq!(held.len(), count, "not enough free ports in {PORTS:?}");
     held.iter().map(|(port, _)| *port).collect()
 }

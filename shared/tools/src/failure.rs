@@ -14,6 +14,8 @@ use crate::fields::merged;
 
 /// Seconds after which a failure of the service may have passed, when it does not say so itself.
 const PAUSE_SECONDS: u64 = 5;
+/// A caller is told to wait for the next period of a budget when it begins within an hour.
+const RESET_SECONDS_MAX: u64 = 3600;
 /// Maximum number of findings in an answer.
 const FINDINGS_MAX: usize = 20;
 
@@ -94,7 +96,9 @@ impl Failure {
     pub fn with_repetition(mut self, repeats: bool) -> Self {
         match self.retry {
             Retry::SameCall if repeats => self.message += "; the same call is safe, it takes effect once",
-            Retry::SameCall | Retry::After { .. } if !repeats && self.code != "rate_limited" => {
+            Retry::SameCall | Retry::After { .. }
+                if !repeats && !["rate_limited", "payment_required"].contains(&self.code.as_str()) =>
+            {
                 self.message += "; it may have taken effect: look with find before you call again";
                 self.retry = Retry::WithChanges;
             }
@@ -113,6 +117,7 @@ impl Failure {
     fn refused(problem: Problem) -> Self {
         let after = || problem.retry_after.map_or(PAUSE_SECONDS, |pause| pause.as_secs().max(1));
         let retry = match problem.status {
+            StatusCode::PAYMENT_REQUIRED if problem.details.budget.is_some() => until_reset(&problem),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::GONE => Retry::Never,
             StatusCode::TOO_MANY_REQUESTS => Retry::After { seconds: after() },
             status if status.is_server_error() => Retry::After { seconds: after() },
@@ -121,6 +126,9 @@ impl Failure {
         let advice = match problem.status {
             StatusCode::UNAUTHORIZED => "the token is not valid: a person has to give you another one; do not retry",
             StatusCode::FORBIDDEN => "a person has to give you a token or a role that may do this; do not retry",
+            StatusCode::PAYMENT_REQUIRED if problem.details.budget.is_some() => {
+                "a person can raise the budget in the console (Settings, Tokens), or an operator that of the account"
+            }
             StatusCode::NOT_FOUND => "nothing that you can see has this name: look for it with find",
             _ => "",
         };
@@ -169,6 +177,16 @@ impl From<Error> for Failure {
             }
             Error::Unexpected(what) => Self::new("request_failed", what, Retry::SameCall),
         }
+    }
+}
+
+/// Advice on a call that a budget refuses: it may wait for the next period if that begins soon.
+fn until_reset(problem: &Problem) -> Retry {
+    let reset = problem.details.budget.as_ref().and_then(|budget| budget.resets_at);
+    let seconds = reset.map(|reset| reset.millis_since(problem.time).div_ceil(1000).max(1));
+    match seconds.filter(|seconds| *seconds <= RESET_SECONDS_MAX) {
+        Some(seconds) => Retry::After { seconds },
+        None => Retry::Never,
     }
 }
 
