@@ -414,6 +414,10 @@ variables! {
         "MiB for provider traffic: a quarter for foreign images, half for uploads, the rest for results; a larger file is transferred alone.";
     "CANVAS_DATABASE_CONNECTIONS" => database_connections: u32 = Some("16"), parse::positive_count,
         "Maximum number of PostgreSQL connections of this process.";
+    "CANVAS_AUDIT_DAYS" => audit_days: u32 = Some("365"), parse::optional_days,
+        "Days that the audit keeps rows, which it drops by whole months; 0 for ever.";
+    "CANVAS_AUDIT_ADDRESS_DAYS" => audit_address_days: u32 = Some("90"), parse::optional_days,
+        "Days that the audit keeps the addresses and names of clients; 0 as long as their rows.";
     "CANVAS_SWEEP_SECONDS" => sweep: Duration = Some("60"), parse::seconds,
         "Seconds between cleanup runs; fractions allowed. Reads hide expired records regardless.";
     "CANVAS_FAILPOINTS" => failpoints: String = Some(""), parse::raw,

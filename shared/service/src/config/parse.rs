@@ -264,6 +264,14 @@ pub(super) fn days(text: &str) -> Result<Duration, String> {
     at_least_one::<u64>(text, 3650).map(|days| Duration::from_secs(days * 24 * 60 * 60))
 }
 
+/// A number of days; 0 is none.
+pub(super) fn optional_days(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(days @ 0..=3650) => Ok(days),
+        _ => Err("expected a whole number from 0 to 3650".to_owned()),
+    }
+}
+
 pub(super) fn whole_seconds(text: &str) -> Result<Duration, String> {
     at_least_one(text, LONGEST.as_secs()).map(Duration::from_secs)
 }

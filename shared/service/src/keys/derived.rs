@@ -53,6 +53,7 @@ pub struct DerivedKeys {
     model: Hmac<Sha256>,
     content: Hmac<Sha256>,
     participant: Hmac<Sha256>,
+    audit: Hmac<Sha256>,
     cursor: DeterministicCipher,
     preview: DeterministicCipher,
 }
@@ -75,6 +76,7 @@ impl DerivedKeys {
             model: keyed_hash(&subkey("model key")),
             content: keyed_hash(&subkey("content tag")),
             participant: keyed_hash(&subkey("participant id")),
+            audit: keyed_hash(&subkey("audit seal")),
             cursor: DeterministicCipher::new(&subkey("cursor")),
             preview: DeterministicCipher::new(&subkey("preview token")),
         }
@@ -113,6 +115,11 @@ impl DerivedKeys {
     pub fn participant_id(&self, canvas: &str, token: &[u8; 16]) -> String {
         let hash = self.participant.clone().chain_update(token).chain_update(canvas).finalize().into_bytes();
         URL_SAFE_NO_PAD.encode(&hash[..16])
+    }
+
+    /// The seal of rows of the audit (docs/reference/administration.md#audit).
+    pub fn audit_seal(&self, rows: &[u8]) -> [u8; 32] {
+        self.audit.clone().chain_update(rows).finalize().into_bytes().into()
     }
 
     /// Encrypts list cursors.

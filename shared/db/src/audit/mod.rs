@@ -1,0 +1,198 @@
+//! The audit: who did what, in rows that nobody changes (docs/reference/administration.md#audit).
+//!
+//! **Guarantee.** An act and its row commit together. A row that was changed, or that is missing, contradicts a seal.
+//!
+//! **Mechanism.** [`write`] inserts the row in the transaction of the act; triggers refuse updates and deletes. [`seal::next`] chains
+//! HMACs over the rows, under a key that the database does not have.
+
+mod event;
+pub mod read;
+pub mod seal;
+
+use domain::id::AccountUid;
+use serde_json::Value;
+use sqlx::PgConnection;
+use sqlx::types::Json;
+use tracing::instrument;
+use uuid::Uuid;
+
+pub use event::{Detail, Event};
+
+use crate::Result;
+
+/// How somebody acted.
+#[derive(Clone, Debug)]
+enum Via {
+    /// A person in the browser, by the session with this id.
+    Session(Uuid),
+    /// An agent token, by id.
+    Token(Uuid),
+    /// An operator, by the command of this name.
+    Command(&'static str),
+    /// The service itself.
+    System,
+    /// Somebody whom the service does not know, or not yet.
+    Nobody,
+}
+
+impl Via {
+    fn columns(&self) -> (&'static str, Option<String>) {
+        match self {
+            Via::Session(id) => ("session", Some(id.to_string())),
+            Via::Token(id) => ("token", Some(id.to_string())),
+            Via::Command(name) => ("command", Some((*name).to_owned())),
+            Via::System => ("system", None),
+            Via::Nobody => ("nobody", None),
+        }
+    }
+}
+
+/// Where a request came from.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// Id of the request.
+    pub request: Uuid,
+    /// Address that the request counts for.
+    pub address: String,
+    /// The client, as it names itself, at most 200 characters.
+    pub client: Option<String>,
+}
+
+/// Who acts.
+#[derive(Clone, Debug)]
+pub struct Actor {
+    account: Option<AccountUid>,
+    via: Via,
+    origin: Option<Origin>,
+}
+
+impl Actor {
+    /// An operator who runs the command with this name.
+    pub const fn command(name: &'static str) -> Self {
+        Self { account: None, via: Via::Command(name), origin: None }
+    }
+
+    /// The service itself, without a request.
+    pub const fn system() -> Self {
+        Self { account: None, via: Via::System, origin: None }
+    }
+
+    /// Somebody who is not signed in.
+    pub const fn nobody(origin: Origin) -> Self {
+        Self { account: None, via: Via::Nobody, origin: Some(origin) }
+    }
+
+    /// A person with a session.
+    pub const fn session(account: AccountUid, session: Uuid, origin: Origin) -> Self {
+        Self { account: Some(account), via: Via::Session(session), origin: Some(origin) }
+    }
+
+    /// A program with a token.
+    pub const fn token(account: AccountUid, token: Uuid, origin: Origin) -> Self {
+        Self { account: Some(account), via: Via::Token(token), origin: Some(origin) }
+    }
+
+    /// Where the request came from.
+    pub fn origin(&self) -> Option<&Origin> {
+        self.origin.as_ref()
+    }
+}
+
+/// Writes an event that concerns `account`. The caller commits it together with the act; the refusal of an act is written by itself.
+#[instrument(skip_all, name = "db.audit.write")]
+pub async fn write(
+    conn: &mut PgConnection,
+    actor: &Actor,
+    account: Option<&AccountUid>,
+    event: &Event,
+) -> Result<()> {
+    let (via, via_id) = actor.via.columns();
+    let origin = actor.origin.as_ref();
+    sqlx::query!(
+        "WITH salted AS MATERIALIZED (SELECT gen_random_uuid() AS salt), written AS (
+             INSERT INTO audit (event, outcome, actor_uid, via, via_id, account_uid, request_id, details, origin)
+             SELECT $1, $2, $3, $4, $5, $6, $7, $8,
+                    CASE WHEN $7::uuid IS NOT NULL
+                        THEN sha256(uuid_send(salt) || convert_to(concat($9::text, chr(10), $10::text), 'UTF8')) END
+             FROM salted
+             RETURNING id, at
+         )
+         INSERT INTO audit_origins (audit_id, account_uid, salt, address, client, at)
+         SELECT id, coalesce($3, $6), salt, $9, $10, at FROM written, salted WHERE $7 IS NOT NULL",
+        event.name(),
+        event.outcome(),
+        actor.account.as_ref().map(AccountUid::as_str),
+        via,
+        via_id,
+        account.map(AccountUid::as_str),
+        origin.map(|origin| origin.request),
+        Json(Value::Object(event.details())) as _,
+        origin.map(|origin| origin.address.as_str()),
+        origin.and_then(|origin| origin.client.as_deref()),
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Refusals a minute that have rows of their own: those of an address, and all.
+pub const REFUSALS_OF_ADDRESS: i64 = 60;
+pub const REFUSALS: i64 = 600;
+
+/// What became of the row of a refusal.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Refused {
+    /// It was written.
+    Written,
+    /// There are enough of this minute, which ends in so many seconds: of the address, or of all.
+    Capped { of_all: bool, seconds: f64 },
+}
+
+/// Writes a refusal, unless there are enough of this minute. Refusals wait for one another until their transaction ends, which is this
+/// statement's alone.
+#[instrument(skip_all, name = "db.audit.write_refusal")]
+pub async fn write_refusal(
+    conn: &mut PgConnection,
+    actor: &Actor,
+    account: Option<&AccountUid>,
+    event: &Event,
+) -> Result<Refused> {
+    sqlx::query!("SELECT pg_advisory_xact_lock(hashtext('canvas.audit.refusals'))").execute(&mut *conn).await?;
+    let address = actor.origin.as_ref().map(|origin| origin.address.as_str());
+    let minute = sqlx::query!(
+        r#"SELECT count(*) AS "all!", count(*) FILTER (WHERE o.address = $1) AS "of_address!",
+                  60 - extract(second FROM clock_timestamp())::double precision AS "seconds!"
+           FROM audit a LEFT JOIN audit_origins o ON o.audit_id = a.id
+           WHERE a.at >= date_trunc('minute', clock_timestamp()) AND a.outcome = 'refused'"#,
+        address
+    );
+    let minute = minute.fetch_one(&mut *conn).await?;
+    let of_all = minute.all >= REFUSALS;
+    if of_all || minute.of_address >= REFUSALS_OF_ADDRESS {
+        return Ok(Refused::Capped { of_all, seconds: minute.seconds });
+    }
+    write(conn, actor, account, event).await?;
+    Ok(Refused::Written)
+}
+
+/// Deletes the addresses and clients of an account that is purged.
+#[instrument(skip_all, name = "db.audit.forget_account")]
+pub async fn forget_account(conn: &mut PgConnection, account: &AccountUid) -> Result<()> {
+    sqlx::query!("DELETE FROM audit_origins WHERE account_uid = $1", account.as_str()).execute(conn).await?;
+    Ok(())
+}
+
+/// Deletes at most `limit` addresses and clients that are older than `days`. Returns their number.
+#[instrument(skip_all, name = "db.audit.sweep_origins")]
+pub async fn sweep_origins(conn: &mut PgConnection, days: i32, limit: i64) -> Result<u64> {
+    let swept = sqlx::query!(
+        "DELETE FROM audit_origins WHERE audit_id IN (
+             SELECT audit_id FROM audit_origins WHERE at <= now() - make_interval(days => $1) ORDER BY at LIMIT $2)",
+        days,
+        limit
+    );
+    Ok(swept.execute(conn).await?.rows_affected())
+}
+
+#[cfg(test)]
+mod tests;
