@@ -28,8 +28,8 @@ async fn spent(stack: &Stack, user: &User) -> i64 {
 /// Starts a video until it is answered, and cancels some. Returns the credits that it has cost.
 async fn started(stack: &Stack, user: &User, number: usize) -> i64 {
     let body = json!({"model": "animatic", "prompt": "a kite", "idempotencyKey": key()});
-    let job = answer(number, async |gateway| user.at(stack, gateway).send("/videos/generate", &body).attempt().await);
-    let job = match job.await {
+    let send = async |gateway| user.at(stack, gateway).send("/videos/generate", &body).attempt().await;
+    let job = match answer(number, send).await {
         (202, job) => job,
         (402, refusal) => {
             assert_eq!(refusal["error"]["details"]["budget"]["max"], BUDGET, "{refusal}");
@@ -50,7 +50,7 @@ async fn started(stack: &Stack, user: &User, number: usize) -> i64 {
 async fn answer(first: usize, ask: impl AsyncFn(usize) -> Result<Reply, reqwest::Error>) -> (u16, Value) {
     for attempt in first.. {
         match ask(attempt % 2).await {
-            Ok(reply) if reply.status < 500 => return (reply.status, reply.json()),
+            Ok(reply) if reply.status < 500 && reply.status != 429 => return (reply.status, reply.json()),
             Ok(_) | Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
         }
     }
