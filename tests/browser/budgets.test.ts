@@ -1,6 +1,8 @@
 /** Spending limits: a person gives them to a token, sees what is spent, and changes them. */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
+import { join } from "node:path";
+import { env } from "node:process";
 
 import type { Page } from "playwright-core";
 
@@ -9,6 +11,8 @@ import { admin, BASE_URL, signInLink, stranger } from "./service.ts";
 import { heading } from "./steps.ts";
 
 const API = `${BASE_URL}/api/canvas-agent/v1`;
+
+const shot = (page: Page, name: string) => page.screenshot({ path: join(env["CANVAS_SCREENSHOTS"] ?? ".", `budgets-${name}.png`) });
 
 /** Starts a video of the embedded runtime, for one credit. Returns the status. */
 async function startVideo(token: string): Promise<number> {
@@ -48,6 +52,7 @@ scene("a token gets limits, says what is spent of them, and its limits are chang
   await page.getByRole("button", { name: "Create token" }).click();
   await limit(1).getByRole("alert").waitFor();
   await limit(2).getByRole("alert").waitFor();
+  await shot(page, "new");
   await most(1).fill("2");
   await page.getByLabel("Limit 1: how long").selectOption("total");
   await most(2).fill("50");
@@ -66,12 +71,14 @@ scene("a token gets limits, says what is spent of them, and its limits are chang
   await spent.filter({ hasText: "2 of 2 credits in total" }).filter({ hasText: "nothing left" }).waitFor();
   await spent.filter({ hasText: "2 of 50 results today" }).waitFor();
   await isAccessible();
+  await shot(page, "list");
 
   // They are changed, and hold for the next start.
   await page.getByRole("button", { name: "Limits of Campaign" }).click();
   const dialog = page.getByRole("dialog", { name: "Limits of “Campaign”" });
   await dialog.waitFor();
   await isAccessible();
+  await shot(page, "change");
   assert.equal(await most(1).inputValue(), "2");
   await most(1).fill("3");
   await dialog.getByRole("button", { name: "Remove limit 2" }).click();
@@ -87,6 +94,7 @@ scene("a token gets limits, says what is spent of them, and its limits are chang
   await most(1).waitFor();
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
   assert.equal(wide, 0, "nothing is beyond the screen");
+  await shot(page, "phone");
 });
 
 scene("the limits of an account stand beside its credit", async ({ page, expect, isAccessible }) => {
@@ -96,4 +104,5 @@ scene("the limits of an account stand beside its credit", async ({ page, expect,
   await signInByLink(page, uid, "/settings/credit");
   await page.getByRole("list", { name: "Limits of the account" }).getByText("0 of 40 credits this month").waitFor();
   await isAccessible();
+  await shot(page, "credit");
 });
