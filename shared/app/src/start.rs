@@ -1,7 +1,7 @@
 //! The common part of all starts of work: key, price, and dry run (docs/reference/jobs.md#spending-cap).
 //!
-//! **Guarantee.** No start costs more than its request and the budgets of its caller allow. A dry run is refused for the same reasons as the start, and writes
-//! nothing.
+//! **Guarantee.** No start costs more than its request and the budgets of its caller allow. A dry run is refused for the same reasons as
+//! the start, and writes nothing.
 //!
 //! **Mechanism.** [`Start::plan`] is the check of the start and of its dry run. A start executes it in the transaction that then
 //! reserves the price that was checked. [`quote`] executes it without locks, in a read-only transaction on one snapshot.

@@ -31,7 +31,7 @@ pub async fn set(
     let column = |of: fn(&Budget) -> &'static str| budgets.iter().map(|it| of(it).to_owned()).collect::<Vec<_>>();
     let max: Vec<i64> = budgets.iter().map(|budget| budget.max).collect();
     sqlx::query!(
-        "WITH wanted AS (
+        r"WITH wanted AS (
              SELECT * FROM unnest($3::text[], $4::text[], $5::bigint[]) AS w (unit, period, max)
          ), gone AS (
              DELETE FROM budgets b WHERE account_uid = $1 AND authority IS NOT DISTINCT FROM $2
