@@ -37,7 +37,7 @@ async fn started(stack: &Stack, user: &User, number: usize) -> i64 {
         }
         (status, body) => panic!("{status}: {body}"),
     };
-    if number % 5 != 0 {
+    if !number.is_multiple_of(5) {
         return 1;
     }
     let path = text(&job, "/pollUrl");
