@@ -5,6 +5,7 @@
 
 use std::error::Error;
 
+use app::error::Shortage;
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use domain::canvas::CanvasRecord;
@@ -38,12 +39,12 @@ pub enum Problem {
     Unauthorized,
     /// The session is of another account than the page that sent the request.
     OtherAccount,
-    /// The price of the work is over the cap of the request, or, without one, over the account's credit.
+    /// The request, a budget or the account does not cover the work.
     PaymentRequired {
         /// Price of the work.
         credit_cost: i64,
-        /// The cap, when the price exceeds it.
-        max_credits: Option<i64>,
+        /// What does not cover it.
+        shortage: Shortage,
     },
     /// A scope or a role is missing.
     Forbidden(String),
@@ -189,12 +190,24 @@ impl Problem {
             Problem::OtherAccount => {
                 plain(StatusCode::UNAUTHORIZED, Code::Unauthorized, "the session belongs to another account")
             }
-            Problem::PaymentRequired { credit_cost, max_credits } => {
-                let message = match max_credits {
-                    Some(max) => format!("the price of the work in credits is {credit_cost}, and maxCredits is {max}"),
-                    None => "the account's credit does not cover this work".into(),
+            Problem::PaymentRequired { credit_cost, shortage } => {
+                let mut details = ErrorDetails { credit_cost: Some(credit_cost), ..ErrorDetails::default() };
+                let message = match shortage {
+                    Shortage::MaxCredits(max) => {
+                        details.max_credits = Some(max);
+                        format!("the price of the work in credits is {credit_cost}, and maxCredits is {max}")
+                    }
+                    Shortage::Budget(budget) => {
+                        let until = budget.resets_at.map(|at| format!(" until {at}")).unwrap_or_default();
+                        let (of, budget_in_words, left) = (&budget.of, budget.in_words(), budget.left);
+                        let message = format!(
+                            "the budget of the {of}, {budget_in_words}, does not cover this work: {left} left{until}"
+                        );
+                        details.budget = Some(*budget);
+                        message
+                    }
+                    Shortage::Balance => "the account's credit does not cover this work".into(),
                 };
-                let details = ErrorDetails { credit_cost: Some(credit_cost), max_credits, ..ErrorDetails::default() };
                 (StatusCode::PAYMENT_REQUIRED, Code::PaymentRequired, message, Vec::new(), Some(Box::new(details)))
             }
             Problem::Forbidden(message) => plain(StatusCode::FORBIDDEN, Code::Forbidden, message),
@@ -380,9 +393,7 @@ impl From<app::Error> for Problem {
                     ..ErrorDetails::default()
                 }))
             }
-            Error::PaymentRequired { credit_cost, max_credits } => {
-                Problem::PaymentRequired { credit_cost, max_credits }
-            }
+            Error::PaymentRequired { credit_cost, shortage } => Problem::PaymentRequired { credit_cost, shortage },
             Error::StorageFull { field, own } => Problem::StorageFull {
                 field: field.map(str::to_owned),
                 own: own.map(|storage| (storage.bytes, storage.max)),

@@ -354,6 +354,7 @@ mod tests {
     fn credential(token: Uuid) -> Credential {
         Credential {
             token,
+            authority: token,
             kind: TokenKind::Agent,
             is_narrow: false,
             label: "l".into(),

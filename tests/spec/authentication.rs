@@ -156,6 +156,7 @@ async fn the_status_tells_who_asks() {
         "authenticated": true, "authType": "agent_token", "email": account.email, "agentTokenId": user.token_id,
         "agentLabel": "e2e", "uid": account.uid, "creditBalance": 7, "displayName": account.email.split('@').next(),
         "storage": {"bytes": 0, "max": 20_i64 << 30}, "openLinks": {"downloads": 0, "uploads": 0},
+        "budgets": [],
         // In the order of the table of scopes.
         "scopes": ["canvas:read", "canvas:write", "asset:read", "job:manage"],
     });

@@ -11,6 +11,7 @@ mod authentication;
 mod belongings;
 mod bodies;
 mod buckets;
+mod budgets;
 mod campaigns;
 mod canvases;
 mod command_line;

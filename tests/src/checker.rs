@@ -33,7 +33,7 @@ macro_rules! targets {
 }
 
 /// Rows that must never exist. A job in `expired` had succeeded, because only successes expire.
-const NEVER: [(&str, &str); 16] = [
+const NEVER: [(&str, &str); 17] = [
     ("a job's history does not begin with queued", "SELECT count(*) FROM job_history WHERE version = 1 AND status <> 'queued'"),
     (
         // A video's progress changes the version, but not the state.
@@ -89,6 +89,18 @@ const NEVER: [(&str, &str); 16] = [
         "a balance that is not the sum of its ledger",
         "SELECT count(*) FROM accounts a
          WHERE credit_balance <> (SELECT coalesce(sum(amount), 0) FROM ledger l WHERE l.account_uid = a.uid)",
+    ),
+    (
+        // What the present window reserved and has returned. A step of a Recipe run was reserved under the run.
+        "a budget of credits that is not what the ledger says",
+        "SELECT count(*) FROM budgets b CROSS JOIN LATERAL (
+             SELECT coalesce(-sum(l.amount), 0) AS spent FROM ledger l
+             LEFT JOIN jobs j ON j.id = l.job_id
+             JOIN LATERAL (SELECT created_at FROM ledger r WHERE r.job_id = coalesce(j.recipe_run, l.job_id)
+                           AND r.reason = 'reserve' LIMIT 1) r ON r.created_at >= b.window_from
+             WHERE l.account_uid = b.account_uid AND l.authority IS NOT NULL
+               AND (b.authority IS NULL OR b.authority = l.authority)) AS counted
+         WHERE b.unit = 'credits' AND b.spent <> counted.spent",
     ),
     (
         "an account whose count of stored bytes is not the sum of what it stores",

@@ -8,7 +8,7 @@ interface Envelope {
   message?: string;
   requestId?: string;
   fields?: FieldProblem[];
-  details?: { findings?: unknown[]; creditCost?: number };
+  details?: { findings?: unknown[]; creditCost?: number; budget?: object };
 }
 
 /** A request that failed. `status` is 0 when no response arrived. */
@@ -22,7 +22,7 @@ export class Problem extends Error {
   readonly retryAfter: number | undefined;
   /** What is wrong with the request, and where. */
   readonly fields: FieldProblem[];
-  /** What the work costs, of a start that was refused because that is more than it may. */
+  /** What the work costs, of a start that was refused because that is more than it may. Not when a budget refuses it: a person who agrees to the price changes nothing. */
   readonly creditCost: number | undefined;
   /** Whether a batch was refused for what it does to the look of the canvas. */
   readonly isBlockedByFindings: boolean;
@@ -34,7 +34,7 @@ export class Problem extends Error {
     this.requestId = requestId;
     this.retryAfter = retryAfter;
     this.fields = envelope.fields ?? [];
-    this.creditCost = envelope.details?.creditCost;
+    this.creditCost = envelope.details?.budget === undefined ? envelope.details?.creditCost : undefined;
     this.isBlockedByFindings = status === 422 && (envelope.details?.findings?.length ?? 0) > 0;
   }
 

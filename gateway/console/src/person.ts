@@ -7,6 +7,8 @@ type Schemas = components["schemas"];
 export type Scope = Schemas["Scope"];
 export type Surface = Schemas["Surface"];
 export type AgentToken = Schemas["AgentToken"];
+export type Budget = Schemas["Budget"];
+export type BudgetState = Schemas["BudgetState"];
 export type CreateToken = Schemas["CreateToken"];
 export type TokenCreated = Schemas["TokenCreated"];
 export type ProviderConnection = Schemas["ProviderConnection"];
@@ -55,6 +57,10 @@ export const person = {
 
   /** The answer alone has the secret. */
   createToken: (body: CreateToken) => answer(routes.POST("/console/tokens", { body, signal: patience() })),
+
+  /** Replaces what a token may spend. */
+  setBudgets: (tokenId: string, budgets: Budget[]) =>
+    answer(routes.PUT("/console/tokens/{tokenId}/budgets", { params: { path: { tokenId } }, body: { budgets }, signal: patience() })),
 
   revokeToken: (tokenId: string) => done(routes.DELETE("/console/tokens/{tokenId}", { params: { path: { tokenId } }, signal: patience() })),
 

@@ -9,7 +9,7 @@ const ERRORS: Record<ErrorCode, readonly [happened: string, remedy: string]> = {
   input_validation_error: ["Some of what was entered is not possible.", "Change it and try again."],
   invalid_json: ["The service could not read what this page has sent.", "Reload the page. If it happens again, tell the operator."],
   unauthorized: ["Your session has ended.", "Sign in again. What you changed is kept in this browser."],
-  payment_required: ["Your credit does not cover this.", "Make less at once, choose a cheaper model, or ask for more credit."],
+  payment_required: ["Your credit, or a limit of what may be spent, does not cover this.", "Make less at once, choose a cheaper model, or ask for more."],
   forbidden: ["You may not do this.", "Ask the owner of the canvas for another role, or sign in with a link instead of a token."],
   not_found: ["It is not there any more, or it is not shared with you.", "Ask who has sent you here."],
   conflict: ["It was changed in the meantime.", "Look at what it is now, and try again."],

@@ -6,11 +6,12 @@ use db::account_list::{self, AccountFilter};
 use db::audit::{self, Event};
 use db::purge;
 use domain::account::{Role, is_email};
+use domain::budget::{BudgetOwner, BudgetState};
 use domain::id::{AccountUid, CanvasHandle, is_plain_id};
 use serde_json::json;
 
 use super::announcer::Announcer;
-use super::{CommandError, Context, Result, account, amount, work};
+use super::{CommandError, Context, Result, account, amount, budgets_of, work};
 use crate::console::admin::ListedAccount;
 
 /// The subcommands of `admin account`.
@@ -67,6 +68,15 @@ pub enum Command {
         #[arg(long)]
         bytes: Option<String>,
     },
+    /// Show the budgets of an account and what is spent of them; --budget replaces them.
+    Budget {
+        /// Uid or email of the account.
+        #[arg(long)]
+        account: String,
+        /// Budget, UNIT:PERIOD:MAX: `credits` or `outputs`, a `day`, a `month` or in `total`; repeatable. `none` for no budget.
+        #[arg(long = "budget", value_name = "UNIT:PERIOD:MAX")]
+        budgets: Vec<String>,
+    },
     /// Show the stored bytes of an account by kind: assets, originals, videos and canvases.
     Storage {
         /// Uid or email of the account.
@@ -101,6 +111,7 @@ pub(super) async fn run(command: Command, context: &mut Context) -> Result {
         Command::Enable { account } => enable(context, &account).await,
         Command::Disable { account } => disable(context, &account).await,
         Command::Quota { account, bytes } => quota(context, &account, bytes.as_deref()).await,
+        Command::Budget { account, budgets } => budget(context, &account, &budgets).await,
         Command::Storage { account } => storage(context, &account).await,
         Command::Recount { account } => recount(context, account.as_deref()).await,
         Command::Purge { account, cancel_jobs, .. } => purge(context, &account, cancel_jobs).await,
@@ -176,6 +187,23 @@ async fn quota(context: &mut Context, name: &str, bytes: Option<&str>) -> Result
     let storage = storage.ok_or_else(|| CommandError::rule(format!("account {name:?} does not exist")))?;
     let max = (storage.max > 0).then_some(storage.max);
     Ok(json!({ "uid": account.uid, "storedBytes": storage.bytes, "maxBytes": max }))
+}
+
+async fn budget(context: &mut Context, name: &str, wanted: &[String]) -> Result {
+    let wanted = match wanted {
+        [] => None,
+        [none] if none == "none" => Some(Vec::new()),
+        texts => Some(budgets_of(texts)?),
+    };
+    let account = account(context, name).await?;
+    let mut transaction = db::pool::begin_on(&mut context.connection).await?;
+    if let Some(budgets) = wanted {
+        app::budget::set_for_account(&mut transaction, &account.uid, &budgets).await?;
+    }
+    let budgets = db::budgets::list(&mut transaction, &account.uid, &[], BudgetOwner::Account).await?;
+    db::pool::commit(transaction).await?;
+    let budgets: Vec<BudgetState> = budgets.into_iter().map(|(_, budget)| budget).collect();
+    Ok(json!({ "uid": account.uid, "budgets": budgets }))
 }
 
 async fn storage(context: &mut Context, name: &str) -> Result {

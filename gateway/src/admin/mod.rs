@@ -23,6 +23,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use db::accounts::Account;
 use db::audit::Actor;
+use domain::budget::Budget;
 use service::chain;
 use service::config::{Config, ConfigError};
 use service::keys::KeyRing;
@@ -194,6 +195,11 @@ async fn account(context: &mut Context, uid_or_email: &str) -> Result<Account> {
     db::accounts::find(&mut context.connection, uid_or_email)
         .await?
         .ok_or_else(|| CommandError::rule(format!("account {uid_or_email:?} does not exist")))
+}
+
+/// Parses budgets, each `UNIT:PERIOD:MAX`.
+fn budgets_of(texts: &[String]) -> Result<Vec<Budget>> {
+    texts.iter().map(|text| text.parse().map_err(CommandError::Rule)).collect()
 }
 
 /// Parses a whole number of credits, at least `least`.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::announcer::Announcer;
-use super::{CommandError, Context, Result, account};
+use super::{CommandError, Context, Result, account, budgets_of};
 use crate::installation;
 
 /// The subcommands of `admin token`.
@@ -32,6 +32,9 @@ pub enum Command {
         /// Surface of the token: `api`, `cli`, `tool` or `browser`.
         #[arg(long, default_value = "api")]
         surface: String,
+        /// Budget, UNIT:PERIOD:MAX: `credits` or `outputs`, a `day`, a `month` or in `total`; repeatable.
+        #[arg(long = "budget", value_name = "UNIT:PERIOD:MAX")]
+        budgets: Vec<String>,
     },
     /// List the tokens of an account.
     List {
@@ -48,8 +51,11 @@ pub enum Command {
 
 pub(super) async fn run(command: Command, context: &mut Context) -> Result {
     match command {
-        Command::Create { account, label, scopes, expires_days, surface } => {
-            let new = parse(&label, &scopes, expires_days.as_deref(), &surface)?;
+        Command::Create { account, label, scopes, expires_days, surface, budgets } => {
+            let new = NewToken {
+                budgets: budgets_of(&budgets)?,
+                ..parse(&label, &scopes, expires_days.as_deref(), &surface)?
+            };
             create(context, &account, &new).await
         }
         Command::List { account } => list(context, &account).await,
@@ -71,6 +77,7 @@ fn parse(label: &str, scopes: &str, expires_days: Option<&str>, surface: &str) -
             .parse()
             .map_err(|_| CommandError::rule(format!("{surface:?} is not a surface: api, cli, tool, browser")))?,
         expires_days: expires_days.map(days).transpose()?,
+        budgets: Vec::new(),
     })
 }
 
@@ -90,7 +97,7 @@ async fn create(context: &mut Context, name: &str, new: &NewToken) -> Result {
     let (row, token) = app::token::create(&mut transaction, &context.actor, &keys, &account.uid, new).await?;
     db::pool::commit(transaction).await?;
     let scopes: Vec<Scope> = row.scopes.iter().collect();
-    Ok(json!({ "id": row.id, "token": token, "scopes": scopes, "expiresAt": row.expires_at }))
+    Ok(json!({ "id": row.id, "token": token, "scopes": scopes, "expiresAt": row.expires_at, "budgets": row.budgets }))
 }
 
 async fn list(context: &mut Context, name: &str) -> Result {
@@ -103,7 +110,7 @@ fn entry(token: &TokenRow) -> Value {
     json!({
         "id": token.id, "label": token.label, "scopes": token.scopes.iter().collect::<Vec<_>>(),
         "surface": token.surface, "createdAt": token.created_at, "expiresAt": token.expires_at,
-        "revokedAt": token.revoked_at, "lastUsedAt": token.last_used_at,
+        "revokedAt": token.revoked_at, "lastUsedAt": token.last_used_at, "budgets": token.budgets,
     })
 }
 

@@ -194,6 +194,7 @@ mod tests {
     fn caller(label: &str) -> Credential {
         Credential {
             kind: TokenKind::Agent,
+            authority: Uuid::nil(),
             is_narrow: false,
             token: Uuid::now_v7(),
             label: label.into(),

@@ -46,7 +46,7 @@ const FAILURES: [(&str, &str, &str); 17] = [
     (
         "402",
         "PaymentRequired",
-        "The work costs more than the account's credit or `maxCredits` covers. Nothing is reserved.",
+        "The work needs more than `maxCredits`, a budget of the token or account, or the account's credit covers. Nothing is reserved.",
     ),
     ("403", "Forbidden", "A scope or a role is missing. The message names it."),
     ("404", "NotFound", "The resource does not exist or is not visible to the caller."),

@@ -24,7 +24,7 @@ use uuid::Uuid;
 
 use crate::command::{Base, CanvasWrite, Command, Key, KnownOutcome, LockedCanvas};
 use crate::job::{JobSettings, require_room, target_is_taken};
-use crate::start::{Acceptance, Start, Terms, require_covered};
+use crate::start::{Acceptance, Start, Terms};
 use crate::target::{self, Work};
 use crate::{Error, Models, Result, storage};
 
@@ -101,8 +101,10 @@ impl<M: Models> Command for StartCampaign<'_, M> {
         let plan = self.plan(conn, (), locked).await?;
         let (account, canvas_key) = (self.account(), plan.canvas.record.key);
         let acceptance = Acceptance::on(&plan.canvas);
-        self.campaign.terms.require(conn, account, plan.credit_cost()).await?;
-        let shots = self.accept(conn, plan).await?;
+        let jobs: Vec<JobId> = plan.nodes.iter().map(|_| JobId::generate()).collect();
+        let works: Vec<_> = jobs.iter().map(|job| (job.0, plan.model.0.credit_cost)).collect();
+        self.campaign.terms.reserve(conn, self.caller, &works, works.len() as i64).await?;
+        let shots = self.accept(conn, plan, &jobs).await?;
         let (id, Campaign { title, brief, .. }) = (self.id, &self.campaign);
         let campaign = NewCampaign { id, account, canvas_key, title, brief, shots: &shots };
         db::campaigns::insert(conn, &campaign).await?;
@@ -146,6 +148,10 @@ impl Plan {
 impl<M: Models> Start for StartCampaign<'_, M> {
     type Plan = Plan;
 
+    fn caller(&self) -> &Credential {
+        self.caller
+    }
+
     fn terms(&self) -> &Terms {
         &self.campaign.terms
     }
@@ -167,6 +173,10 @@ impl<M: Models> Start for StartCampaign<'_, M> {
         let place = storage::Place { owner, caller: account, field: Some("canvasId") };
         place.require(conn, storage::of_outputs(nodes.len())).await?;
         Ok(Plan { canvas, model, nodes, bytes_delta })
+    }
+
+    fn outputs(&self, plan: &Plan) -> i64 {
+        plan.nodes.len() as i64
     }
 
     fn queue(&self, _: &Plan) -> Queue {
@@ -195,13 +205,17 @@ impl<M> StartCampaign<'_, M> {
     }
 
     /// Creates nodes and jobs, and advances the canvas revision.
-    async fn accept(&self, conn: &mut PgConnection, plan: Plan) -> Result<Vec<(String, JobId, NodeId)>> {
+    async fn accept(
+        &self,
+        conn: &mut PgConnection,
+        plan: Plan,
+        jobs: &[JobId],
+    ) -> Result<Vec<(String, JobId, NodeId)>> {
         let Plan { canvas: LockedCanvas { record: canvas, .. }, model, mut nodes, mut bytes_delta } = plan;
         let revision = service::random::revision();
         let mut shots = Vec::with_capacity(nodes.len());
         db::canvases::give_node_refs(conn, canvas.key, &mut nodes).await?;
-        for (node, prompt) in nodes.iter_mut().zip(&self.campaign.prompts) {
-            let id = JobId::generate();
+        for ((node, prompt), &id) in nodes.iter_mut().zip(&self.campaign.prompts).zip(jobs) {
             self.start_job(conn, &canvas, (id, &node.id, prompt), &model, &revision).await?;
             let marked = target::bind(std::slice::from_mut(node), Work::Job(id, JobOperation::Generate), false);
             bytes_delta += marked.ok_or_else(target_is_taken)?;
@@ -257,7 +271,6 @@ impl<M> StartCampaign<'_, M> {
     ) -> Result<()> {
         let ((chosen, estimated_seconds), caller) = (model.clone(), self.caller);
         let credit_cost = chosen.credit_cost;
-        require_covered(db::ledger::reserve(conn, &caller.account, id, credit_cost).await?, credit_cost)?;
         let request = Request::Image(ImageRequest {
             model: chosen,
             prompt: prompt.to_owned(),

@@ -3,6 +3,7 @@
 use ::canvas::Refused;
 use db::storage::Storage;
 use domain::Violation;
+use domain::budget::BudgetState;
 use domain::canvas::CanvasRecord;
 use domain::id::NodeId;
 use domain::review::Validation;
@@ -41,13 +42,13 @@ pub enum Error {
     /// Findings of severity error block the write.
     #[error("findings block the write")]
     Blocked(Box<Validation>),
-    /// The price of the work is over the cap of the request, or, without one, over the account's credit.
-    #[error("the work costs more credits than the request or the account covers")]
+    /// The request, a budget or the account does not cover the work.
+    #[error("the work needs more than the request, a budget or the account covers")]
     PaymentRequired {
         /// Price of the work.
         credit_cost: i64,
-        /// The cap, when the price exceeds it.
-        max_credits: Option<i64>,
+        /// What does not cover it.
+        shortage: Shortage,
     },
     /// The storage of the account that would own the result is full.
     #[error("the storage of the account is full")]
@@ -66,6 +67,17 @@ pub enum Error {
     /// Stored data contradicts itself.
     #[error("{0}")]
     Inconsistent(String),
+}
+
+/// What does not cover a start.
+#[derive(Debug)]
+pub enum Shortage {
+    /// The `maxCredits` of the request.
+    MaxCredits(i64),
+    /// A budget of the caller.
+    Budget(Box<BudgetState>),
+    /// The credit of the account.
+    Balance,
 }
 
 impl Error {

@@ -5,6 +5,7 @@
 //! (docs/architecture.md#application-layer). SQL is in `db`, graphs are in `canvas`, values are in `domain`.
 
 pub mod account;
+pub mod budget;
 pub mod campaign;
 pub mod canvas;
 pub mod command;

@@ -1,19 +1,23 @@
 //! The common part of all starts of work: key, price, and dry run (docs/reference/jobs.md#spending-cap).
 //!
-//! **Guarantee.** No start costs more than its request allows. A dry run is refused for the same reasons as the start, and writes
-//! nothing.
+//! **Guarantee.** No start costs more than its request and the budgets of its caller allow. A dry run is refused for the same reasons as
+//! the start, and writes nothing.
 //!
 //! **Mechanism.** [`Start::plan`] is the check of the start and of its dry run. A start executes it in the transaction that then
 //! reserves the price that was checked. [`quote`] executes it without locks, in a read-only transaction on one snapshot.
 
+use db::accounts::Credential;
+use db::ledger::Funding;
 use db::{PgConnection, PgPool};
 use domain::Violation;
 use domain::id::{AccountUid, JobId};
 use domain::idempotency::Fingerprint;
 use domain::job::StartQuote;
 use domain::message::Queue;
+use uuid::Uuid;
 
 use crate::command::{Command, Key, LockedCanvas, Locks};
+use crate::error::Shortage;
 use crate::{Error, Result};
 
 /// The terms on which a request starts work.
@@ -42,23 +46,33 @@ impl Terms {
     }
 
     /// Rejects a price over the cap.
-    pub(crate) fn admit(&self, credit_cost: i64) -> Result<()> {
+    fn admit(&self, credit_cost: i64) -> Result<()> {
         match self.max_credits {
-            Some(max) if credit_cost > max => Err(Error::PaymentRequired { credit_cost, max_credits: Some(max) }),
+            Some(max) if credit_cost > max => {
+                Err(Error::PaymentRequired { credit_cost, shortage: Shortage::MaxCredits(max) })
+            }
             _ => Ok(()),
         }
     }
 
-    /// Rejects a price over the cap, and one that the account's credit does not cover now.
-    pub async fn require(&self, conn: &mut PgConnection, account: &AccountUid, price: i64) -> Result<()> {
+    /// Rejects a start that [`reserve`](Self::reserve) would reject now.
+    async fn require(&self, conn: &mut PgConnection, caller: &Credential, price: i64, outputs: i64) -> Result<()> {
         self.admit(price)?;
-        require_covered(db::ledger::covers(conn, account, price).await?, price)
+        require_granted(db::ledger::judge(conn, caller.payer(), price, outputs).await?, price)
     }
 
-    /// Reserves the price of a job or run, if the cap admits it and the account's credit covers it.
-    pub async fn reserve(&self, conn: &mut PgConnection, account: &AccountUid, id: JobId, price: i64) -> Result<()> {
+    /// Reserves the price of each job or run of a start, and counts its outputs, if the cap admits the sum, then every budget of the
+    /// caller, then the account's credit.
+    pub async fn reserve(
+        &self,
+        conn: &mut PgConnection,
+        caller: &Credential,
+        works: &[(Uuid, i64)],
+        outputs: i64,
+    ) -> Result<()> {
+        let price = works.iter().fold(0_i64, |sum, (_, price)| sum.saturating_add(*price));
         self.admit(price)?;
-        require_covered(db::ledger::reserve(conn, account, id, price).await?, price)
+        require_granted(db::ledger::reserve(conn, caller.payer(), works, outputs).await?, price)
     }
 }
 
@@ -115,6 +129,9 @@ pub trait Start: Command {
     /// Checked work.
     type Plan: Send;
 
+    /// Who starts it.
+    fn caller(&self) -> &Credential;
+
     /// The terms of the request.
     fn terms(&self) -> &Terms;
 
@@ -129,6 +146,9 @@ pub trait Start: Command {
 
     /// The price of the work, its duration, model and targets.
     fn quote(&self, plan: &Self::Plan) -> StartQuote;
+
+    /// How many outputs the work counts in a budget: those of a model.
+    fn outputs(&self, plan: &Self::Plan) -> i64;
 
     /// The queue that the work waits in.
     fn queue(&self, plan: &Self::Plan) -> Queue;
@@ -150,13 +170,17 @@ pub async fn quote<S: Start>(pool: &PgPool, start: &S) -> Result<(StartQuote, Qu
     let subject = start.authorize(&mut snapshot).await?;
     let plan = start.plan(&mut snapshot, subject, None).await?;
     let quote = start.quote(&plan);
-    start.terms().require(&mut snapshot, start.account(), quote.credit_cost).await?;
+    start.terms().require(&mut snapshot, start.caller(), quote.credit_cost, start.outputs(&plan)).await?;
     Ok((quote, start.queue(&plan), start.is_lenient(&plan)))
 }
 
-/// Rejects a price that the account's credit does not cover.
-pub fn require_covered(is_covered: bool, credit_cost: i64) -> Result<()> {
-    if is_covered { Ok(()) } else { Err(Error::PaymentRequired { credit_cost, max_credits: None }) }
+fn require_granted(funding: Funding, credit_cost: i64) -> Result<()> {
+    let shortage = match funding {
+        Funding::Granted => return Ok(()),
+        Funding::OverBudget(budget) => Shortage::Budget(budget),
+        Funding::OverBalance => Shortage::Balance,
+    };
+    Err(Error::PaymentRequired { credit_cost, shortage })
 }
 
 #[cfg(test)]
@@ -174,8 +198,8 @@ mod tests {
         {
             match terms(max).admit(price) {
                 Ok(()) => assert!(admitted, "{max:?} {price}"),
-                Err(Error::PaymentRequired { credit_cost, max_credits }) => {
-                    assert_eq!((admitted, credit_cost, max_credits), (false, price, max));
+                Err(Error::PaymentRequired { credit_cost, shortage: Shortage::MaxCredits(cap) }) => {
+                    assert_eq!((admitted, credit_cost, Some(cap)), (false, price, max));
                 }
                 Err(other) => panic!("{other}"),
             }

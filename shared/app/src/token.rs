@@ -5,6 +5,7 @@ use db::audit::{self, Actor, Event};
 use db::tokens::{Revoked, TokenCreated, TokenRow};
 use domain::Violation;
 use domain::account::{Scopes, Surface};
+use domain::budget::{self, Budget};
 use domain::id::AccountUid;
 use domain::limits::{TOKEN_EXPIRY_DAYS_MAX, TOKEN_LABEL_MAX};
 use service::keys::DerivedKeys;
@@ -23,6 +24,8 @@ pub struct NewToken {
     pub surface: Surface,
     /// Days until it expires; `None`: it does not expire.
     pub expires_days: Option<u32>,
+    /// What it may spend.
+    pub budgets: Vec<Budget>,
 }
 
 impl NewToken {
@@ -34,7 +37,12 @@ impl NewToken {
         let days = self.expires_days.filter(|days| !(1..=TOKEN_EXPIRY_DAYS_MAX).contains(days));
         let days =
             days.map(|_| Violation::new("expiresDays", format!("must be a number from 1 to {TOKEN_EXPIRY_DAYS_MAX}")));
-        label.into_iter().chain(lacking_scope(self.scopes)).chain(days).collect()
+        label
+            .into_iter()
+            .chain(lacking_scope(self.scopes))
+            .chain(days)
+            .chain(budget::violations(&self.budgets))
+            .collect()
     }
 }
 
@@ -74,9 +82,12 @@ pub async fn create(
         secret_hash: &keys.token_hash(&secret),
         expires_days: new.expires_days,
     };
-    let TokenCreated::Done(row) = db::tokens::create(conn, &token).await? else {
+    let TokenCreated::Done(mut row) = db::tokens::create(conn, &token).await? else {
         return Err(Error::Conflict("the account already has 20 active tokens; revoke one first"));
     };
+    if !new.budgets.is_empty() {
+        row.budgets = crate::budget::set_for_token(conn, account, id, &new.budgets).await?;
+    }
     let scopes = row.scopes.iter().collect();
     let event = Event::TokenCreated { token: id, scopes, surface: row.surface, expires_at: row.expires_at };
     audit::write(conn, actor, Some(account), &event).await?;
@@ -109,7 +120,8 @@ mod tests {
 
     fn fields(label: &str, scopes: &[Scope], expires_days: Option<u32>) -> Vec<String> {
         let scopes = Scopes::from_slice(scopes);
-        let new = NewToken { label: label.to_owned(), scopes, surface: Surface::Api, expires_days };
+        let label = label.to_owned();
+        let new = NewToken { label, scopes, surface: Surface::Api, expires_days, budgets: Vec::new() };
         new.violations().into_iter().map(|violation| violation.field).collect()
     }
 

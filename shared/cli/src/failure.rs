@@ -157,7 +157,7 @@ fn refusal(problem: &Problem) -> String {
         "conflict" if details.current_revision.is_some() => {
             Some("the canvas has changed: look at it again, or repeat with --rebase")
         }
-        "payment_required" => Some("`canvas whoami` shows the balance, `canvas model list` the prices"),
+        "payment_required" => Some("`canvas whoami` shows the balance and the budgets, `canvas model list` the prices"),
         _ => None,
     };
     lines.extend(advice.map(|advice| format!("hint: {advice}")));
@@ -178,6 +178,7 @@ mod tests {
             details: domain::problem::ErrorDetails::default(),
             request_id: None,
             retry_after: None,
+            time: chrono::DateTime::UNIX_EPOCH.into(),
             envelope: Value::Null,
         })))
     }

@@ -12,6 +12,15 @@ use serde_json::Value;
 
 use crate::problem::{Error, Result};
 
+/// The time of an answer: by the clock of the service, else by that of this machine.
+pub(crate) fn time_of(headers: &HeaderMap) -> Timestamp {
+    let date = headers.get("date").and_then(|value| value.to_str().ok());
+    let there = date.and_then(|date| DateTime::parse_from_rfc2822(date).ok());
+    #[expect(clippy::disallowed_methods, reason = "an answer within a gateway has no date, and the same clock")]
+    let time = there.map_or_else(Utc::now, |there| there.to_utc());
+    time.into()
+}
+
 /// A successful answer whose JSON body is a `T`.
 pub struct Answer<T> {
     /// 200, 201, 202, 206 or 304.
@@ -35,10 +44,7 @@ impl<T> Answer<T> {
 
     /// The time of the answer: by the clock of the service, else by that of this machine.
     pub fn time(&self) -> Timestamp {
-        let there = self.header("date").and_then(|date| DateTime::parse_from_rfc2822(date).ok());
-        #[expect(clippy::disallowed_methods, reason = "an answer within a gateway has no date, and the same clock")]
-        let time = there.map_or_else(Utc::now, |there| there.to_utc());
-        time.into()
+        time_of(&self.headers)
     }
 
     /// The body as JSON; `null` when it is none, as of a 304.

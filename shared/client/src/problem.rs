@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use domain::problem::ErrorDetails;
-use domain::{Violation, known};
+use domain::{Timestamp, Violation, known};
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::answer::time_of;
 use crate::transport::Unreachable;
 
 /// The result of a request.
@@ -67,6 +68,8 @@ pub struct Problem {
     pub request_id: Option<String>,
     /// The time to wait before the request is repeated.
     pub retry_after: Option<Duration>,
+    /// The time of the answer, as [`Answer::time`](crate::Answer::time).
+    pub time: Timestamp,
     /// The envelope as it was received.
     pub envelope: Value,
 }
@@ -112,6 +115,7 @@ impl Problem {
             details,
             request_id: text("x-request-id").map(str::to_owned),
             retry_after: seconds.map(Duration::from_secs),
+            time: time_of(headers),
             envelope,
         }))
     }

@@ -2,6 +2,7 @@
 
 use domain::Timestamp;
 use domain::account::{Role, Scope, Scopes, Surface, TokenKind, display_name};
+use domain::budget::BudgetOwner;
 use domain::canvas::{AccessRole, Actor, CanvasRecord};
 use domain::id::{AccountUid, CanvasRef};
 use sqlx::PgConnection;
@@ -12,12 +13,15 @@ use uuid::Uuid;
 use crate::Result;
 use crate::canvases;
 use crate::error::known;
+use crate::ledger::Payer;
 
 /// A token with its session and account.
 #[derive(Clone, Debug)]
 pub struct Credential {
     /// Id of the token.
     pub token: Uuid,
+    /// The token or app whose budgets the credential has: its own id, or that of the token that signed the session in.
+    pub authority: Uuid,
     /// Kind of client that the token is a credential of.
     pub kind: TokenKind,
     /// `true` if the token is a session that another token signed in. It has that token's scopes and ends with it.
@@ -52,6 +56,16 @@ pub struct Credential {
 }
 
 impl Credential {
+    /// The account and the authority on which it pays for work.
+    pub fn payer(&self) -> Payer<'_> {
+        Payer { account: &self.account, authority: self.authority, owner: self.budget_owner() }
+    }
+
+    /// Whose budgets those of its authority are.
+    pub fn budget_owner(&self) -> BudgetOwner {
+        if self.kind == TokenKind::Oauth { BudgetOwner::App } else { BudgetOwner::Token }
+    }
+
     /// The actor that activity entries record.
     pub fn actor(&self) -> Actor {
         Actor { owner_uid: self.account.clone(), surface: self.surface, label: self.label.clone() }
@@ -89,7 +103,7 @@ pub async fn authenticate(
         r#"SELECT asked.place AS "place!", found.* FROM unnest((SELECT $1::uuid[]), (SELECT $2::text[]), (SELECT $3::text[]))
                WITH ORDINALITY AS asked (token, owner, canvas, place)
            CROSS JOIN LATERAL (
-               SELECT t.id AS "token!", t.kind AS "kind!", t.parent IS NOT NULL AS "is_narrow!", t.label AS "label!", t.scopes AS "scopes!", t.surface AS "surface!",
+               SELECT t.id AS "token!", t.kind AS "kind!", coalesce(t.parent, t.id) AS "authority!", t.parent IS NOT NULL AS "is_narrow!", t.label AS "label!", t.scopes AS "scopes!", t.surface AS "surface!",
                       t.secret_hash AS "secret_hash!", t.created_at AS "signed_in_at!", t.expires_at AS "expires_at?",
                       (t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())
                        AND (t.idle_until IS NULL OR t.idle_until > now())
@@ -135,6 +149,7 @@ struct CredentialRow {
     place: i64,
     token: Uuid,
     kind: String,
+    authority: Uuid,
     is_narrow: bool,
     label: String,
     scopes: Vec<String>,
@@ -173,6 +188,7 @@ impl CredentialRow {
         let credential = Credential {
             token: self.token,
             kind: known("tokens.kind", &self.kind)?,
+            authority: self.authority,
             is_narrow: self.is_narrow,
             label: self.label,
             scopes: scopes(&self.scopes)?,

@@ -2,13 +2,16 @@
 
 use domain::Timestamp;
 use domain::account::LedgerReason;
+use domain::budget::{BudgetOwner, BudgetRefusal, BudgetState};
 use domain::id::{AccountUid, JobId};
 use domain::recipe::run::RunId;
 use sqlx::PgConnection;
+use sqlx::types::chrono::{DateTime, Utc};
 use tracing::instrument;
 use uuid::Uuid;
 
 use crate::Result;
+use crate::budgets::BudgetRow;
 use crate::error::known;
 
 /// Grants `amount` credits and returns the new balance; `None` when there is no such account.
@@ -80,55 +83,153 @@ pub async fn adjust(
     Ok(Adjusted::Done(balance.fetch_one(conn).await?))
 }
 
-/// Reserves `amount` credits for a job, in the transaction that starts it. `false` when the balance does not cover them; then
-/// nothing is written. An amount of 0 leaves no row.
-///
-/// The balance is reduced only where it covers the amount, in one statement, so that concurrent starts never overdraw it. What
-/// is not charged in the end is returned when the job is concluded.
-#[instrument(skip_all, name = "db.ledger.reserve")]
-pub async fn reserve(conn: &mut PgConnection, account: &AccountUid, job: JobId, amount: i64) -> Result<bool> {
-    if amount == 0 {
-        return Ok(true);
-    }
-    let reserved = sqlx::query!(
-        "WITH held AS (
-            UPDATE accounts SET credit_balance = credit_balance - $3
-            WHERE uid = $1 AND $3::bigint > 0 AND credit_balance >= $3 RETURNING uid
-         )
-         INSERT INTO ledger (account_uid, amount, reason, job_id) SELECT uid, -$3, 'reserve', $2 FROM held",
-        account.as_str(),
-        job.0,
-        amount
-    )
-    .execute(conn)
-    .await?;
-    Ok(reserved.rows_affected() == 1)
+/// Who pays for a start.
+#[derive(Clone, Copy, Debug)]
+pub struct Payer<'a> {
+    /// The account.
+    pub account: &'a AccountUid,
+    /// The token or app whose budgets the start counts in, beside those of the account.
+    pub authority: Uuid,
+    /// Which of the two it is.
+    pub owner: BudgetOwner,
 }
 
-/// Returns `true` if the balance covers `amount` credits now. An amount of 0 is always covered, as in [`reserve`].
-#[instrument(skip_all, name = "db.ledger.covers")]
-pub async fn covers(conn: &mut PgConnection, account: &AccountUid, amount: i64) -> Result<bool> {
-    let covered = sqlx::query_scalar!(
-        r#"SELECT $2::bigint = 0 OR $2 > 0 AND credit_balance >= $2 AS "covered!" FROM accounts WHERE uid = $1"#,
-        account.as_str(),
-        amount
+/// Whether a start may spend what it costs.
+#[derive(Debug, PartialEq)]
+pub enum Funding {
+    /// It may.
+    Granted,
+    /// A budget does not admit it: of several, the one with least left.
+    OverBudget(Box<BudgetState>),
+    /// The balance does not cover it.
+    OverBalance,
+}
+
+/// Reserves credits for each job or Recipe run of a start that makes so many outputs, and counts both in the budgets of the payer.
+/// Unless the start is granted, nothing is written. An amount of 0 leaves no row in the ledger.
+///
+/// The transaction has locked the account, as everybody does who changes its budgets: so no interleaving takes a budget past its
+/// maximum. The balance is reduced only where it covers the amount, whoever holds the lock. What is not charged in the end is
+/// [given back](give_back).
+#[instrument(skip_all, name = "db.ledger.reserve")]
+pub async fn reserve(
+    conn: &mut PgConnection,
+    payer: Payer<'_>,
+    works: &[(Uuid, i64)],
+    outputs: i64,
+) -> Result<Funding> {
+    let total = works.iter().fold(0_i64, |sum, (_, amount)| sum.saturating_add(*amount));
+    if total == 0 && outputs == 0 {
+        return Ok(Funding::Granted);
+    }
+    let (ids, amounts): (Vec<Uuid>, Vec<i64>) = works.iter().copied().unzip();
+    let row = sqlx::query_as!(
+        FundingRow,
+        r#"WITH moment AS MATERIALIZED (
+               SELECT clock_timestamp()::timestamptz(3) AS at
+           ), due AS MATERIALIZED (
+               SELECT b.*, CASE b.unit WHEN 'credits' THEN $3::bigint ELSE $4::bigint END AS needed
+               FROM moment CROSS JOIN LATERAL budgets_at($1, ARRAY[$2::uuid], moment.at) AS b
+           ), refused AS MATERIALIZED (
+               SELECT * FROM due WHERE needed > 0 AND needed > max - spent ORDER BY max - spent, id LIMIT 1
+           ), reserved AS MATERIALIZED (
+               -- Not before the windows that count it, whatever the clock says.
+               SELECT greatest(at, (SELECT max(window_from) FROM due)) AS at FROM moment
+           ), funded AS (
+               UPDATE accounts SET credit_balance = credit_balance - $3
+               WHERE uid = $1 AND $3 > 0 AND credit_balance >= $3 AND NOT EXISTS (SELECT FROM refused) RETURNING uid
+           ), counted AS (
+               UPDATE budgets b SET spent = due.spent + due.needed, window_from = due.window_from
+               FROM due
+               WHERE b.id = due.id AND due.needed > 0 AND NOT EXISTS (SELECT FROM refused)
+                 AND ($3 = 0 OR EXISTS (SELECT FROM funded))
+           ), noted AS (
+               INSERT INTO ledger (account_uid, amount, reason, job_id, authority, created_at)
+               SELECT funded.uid, -work.amount, 'reserve', work.id, $2, reserved.at
+               FROM funded CROSS JOIN reserved
+               CROSS JOIN unnest($5::uuid[], $6::bigint[]) WITH ORDINALITY AS work (id, amount, place)
+               WHERE work.amount <> 0 ORDER BY work.place
+           )
+           SELECT $3 = 0 OR EXISTS (SELECT FROM funded) AS "is_covered!", r.authority, r.unit AS "unit?", r.period AS "period?",
+                  r.max AS "max?", r.spent AS "spent?", r.next_window
+           FROM (SELECT) AS one LEFT JOIN refused r ON true"#,
+        payer.account.as_str(),
+        payer.authority,
+        total,
+        outputs,
+        &ids,
+        &amounts,
+    )
+    .fetch_one(conn)
+    .await?;
+    row.funding(payer.owner)
+}
+
+/// Judges a start that costs `amount` credits and makes so many outputs as [`reserve`] would now, and writes nothing.
+#[instrument(skip_all, name = "db.ledger.judge")]
+pub async fn judge(conn: &mut PgConnection, payer: Payer<'_>, amount: i64, outputs: i64) -> Result<Funding> {
+    let row = sqlx::query_as!(
+        FundingRow,
+        r#"SELECT $3::bigint = 0 OR $3 > 0 AND a.credit_balance >= $3 AS "is_covered!", r.authority, r.unit AS "unit?",
+                  r.period AS "period?", r.max AS "max?", r.spent AS "spent?", r.next_window
+           FROM accounts a LEFT JOIN LATERAL (
+               SELECT * FROM (
+                   SELECT b.*, CASE b.unit WHEN 'credits' THEN $3 ELSE $4::bigint END AS needed
+                   FROM budgets_at($1, ARRAY[$2::uuid], clock_timestamp()) AS b
+               ) AS due
+               WHERE needed > 0 AND needed > max - spent ORDER BY max - spent, id LIMIT 1
+           ) AS r ON true
+           WHERE a.uid = $1"#,
+        payer.account.as_str(),
+        payer.authority,
+        amount,
+        outputs,
     )
     .fetch_optional(conn)
     .await?;
-    Ok(covered.unwrap_or(false))
+    row.map_or(Ok(Funding::OverBalance), |row| row.funding(payer.owner))
 }
 
-/// Moves a reservation from one id to another, for a step of a Recipe run. The balance does not change.
+/// A verdict, with the budget that refuses.
+struct FundingRow {
+    is_covered: bool,
+    authority: Option<Uuid>,
+    unit: Option<String>,
+    period: Option<String>,
+    max: Option<i64>,
+    spent: Option<i64>,
+    next_window: Option<DateTime<Utc>>,
+}
+
+impl FundingRow {
+    fn funding(self, owner: BudgetOwner) -> Result<Funding> {
+        let (Some(unit), Some(period), Some(max), Some(spent)) = (self.unit, self.period, self.max, self.spent) else {
+            return Ok(if self.is_covered { Funding::Granted } else { Funding::OverBalance });
+        };
+        let row = BudgetRow { authority: self.authority, unit, period, max, spent, next_window: self.next_window };
+        let reason = Some(BudgetRefusal::Exceeded.into());
+        Ok(Funding::OverBudget(Box::new(BudgetState { reason, ..row.state(owner)? })))
+    }
+}
+
+/// Moves a reservation from a Recipe run to the job of one of its steps. Neither the balance nor a budget changes.
 #[instrument(skip_all, name = "db.ledger.transfer")]
-pub async fn transfer(conn: &mut PgConnection, account: &AccountUid, from: Uuid, to: Uuid, amount: i64) -> Result<()> {
+pub async fn transfer(
+    conn: &mut PgConnection,
+    account: &AccountUid,
+    run: RunId,
+    job: JobId,
+    amount: i64,
+) -> Result<()> {
     sqlx::query!(
-        "INSERT INTO ledger (account_uid, amount, reason, job_id)
-         SELECT $1, moved.amount, moved.reason, moved.id
+        "INSERT INTO ledger (account_uid, amount, reason, job_id, authority)
+         SELECT $1, moved.amount, moved.reason, moved.id,
+                (SELECT authority FROM ledger WHERE job_id = $2 AND reason = 'reserve' LIMIT 1)
          FROM (VALUES ($4::bigint, 'return', $2::uuid), (-$4::bigint, 'reserve', $3::uuid)) AS moved (amount, reason, id)
          WHERE $4::bigint <> 0",
         account.as_str(),
-        from,
-        to,
+        run.0,
+        job.0,
         amount
     )
     .execute(conn)
@@ -136,17 +237,51 @@ pub async fn transfer(conn: &mut PgConnection, account: &AccountUid, from: Uuid,
     Ok(())
 }
 
-/// Returns what was reserved under an id and not used. The transaction has locked the account.
+/// Credit that was reserved and not used.
+#[derive(Clone, Copy, Debug)]
+pub struct Unused {
+    /// Id of the job or Recipe run that held it.
+    pub id: Uuid,
+    /// Id under which the start reserved it: that of the run, for a step of one.
+    pub reserved_under: Uuid,
+    /// The credits.
+    pub amount: i64,
+    /// How many of the unused outputs a provider may have made all the same.
+    pub orphans: i32,
+}
+
+impl Unused {
+    /// What a Recipe run has left when it ends.
+    pub fn of_run(run: RunId, amount: i64) -> Self {
+        Self { id: run.0, reserved_under: run.0, amount, orphans: 0 }
+    }
+}
+
+/// Returns credit to the account, and to the budgets in whose present window it was reserved. The transaction has locked the account.
 #[instrument(skip_all, name = "db.ledger.give_back")]
-pub async fn give_back(conn: &mut PgConnection, account: &AccountUid, id: Uuid, amount: i64) -> Result<()> {
+pub async fn give_back(conn: &mut PgConnection, account: &AccountUid, unused: Unused) -> Result<()> {
     sqlx::query!(
-        "WITH raised AS (
+        "WITH moment AS MATERIALIZED (
+             SELECT clock_timestamp()::timestamptz(3) AS at
+         ), raised AS (
              UPDATE accounts SET credit_balance = credit_balance + $3 WHERE uid = $1 AND $3::bigint <> 0 RETURNING uid
+         ), reserved AS MATERIALIZED (
+             SELECT l.authority, l.created_at FROM ledger l
+             WHERE l.job_id = $4 AND l.account_uid = $1 AND l.reason = 'reserve' LIMIT 1
+         ), uncounted AS (
+             UPDATE budgets b SET spent = greatest(b.spent - $3, 0)
+             FROM reserved CROSS JOIN moment CROSS JOIN LATERAL budgets_at($1, ARRAY[reserved.authority], moment.at) AS due
+             WHERE b.id = due.id AND due.unit = 'credits' AND reserved.authority IS NOT NULL
+               AND due.window_from <= reserved.created_at
          )
-         INSERT INTO ledger (account_uid, amount, reason, job_id) SELECT uid, $3, 'return', $2 FROM raised",
+         INSERT INTO ledger (account_uid, amount, reason, job_id, possible_orphans, authority, created_at)
+         SELECT raised.uid, $3, 'return', $2, $5, reserved.authority, moment.at
+         FROM raised CROSS JOIN moment LEFT JOIN reserved ON true",
         account.as_str(),
-        id,
-        amount
+        unused.id,
+        unused.amount,
+        unused.reserved_under,
+        unused.orphans,
     )
     .execute(conn)
     .await?;
@@ -234,6 +369,14 @@ mod tests {
         database
     }
 
+    fn payer(account: &AccountUid) -> Payer<'_> {
+        Payer { account, authority: Uuid::nil(), owner: BudgetOwner::Token }
+    }
+
+    async fn try_reserve(conn: &mut PgConnection, account: &AccountUid, job: JobId, amount: i64) -> bool {
+        reserve(conn, payer(account), &[(job.0, amount)], 0).await.expect("answers") == Funding::Granted
+    }
+
     /// Balance, sum of the ledger and reservations.
     async fn books(database: &TestDatabase) -> (i64, i64, i64) {
         sqlx::query_as(
@@ -253,7 +396,7 @@ mod tests {
             let pool = database.pool().clone();
             tokio::spawn(async move {
                 let mut tx = pool.begin().await.expect("begins");
-                let reserved = reserve(&mut tx, &me(), JobId::generate(), 3).await.expect("answers");
+                let reserved = try_reserve(&mut tx, &me(), JobId::generate(), 3).await;
                 tx.commit().await.expect("commits");
                 reserved
             })
@@ -271,8 +414,12 @@ mod tests {
         let database = database(2).await;
         let mut conn = database.pool().acquire().await.expect("connects");
         for (amount, covered) in [(3, false), (2, true), (1, false), (0, true)] {
-            assert_eq!(covers(&mut conn, &me(), amount).await.expect("answers"), covered, "{amount}");
-            let reserved = reserve(&mut conn, &me(), JobId::generate(), amount).await.expect("answers");
+            assert_eq!(
+                judge(&mut conn, payer(&me()), amount, 0).await.expect("answers") == Funding::Granted,
+                covered,
+                "{amount}"
+            );
+            let reserved = try_reserve(&mut conn, &me(), JobId::generate(), amount).await;
             assert_eq!(reserved, covered, "{amount}");
         }
         assert_eq!(books(&database).await, (0, 0, 1), "a rejected or free reservation writes nothing");
@@ -282,7 +429,7 @@ mod tests {
     async fn a_start_that_is_rolled_back_has_reserved_nothing() {
         let database = database(5).await;
         let mut tx = database.pool().begin().await.expect("begins");
-        assert!(reserve(&mut tx, &me(), JobId::generate(), 5).await.expect("reserves"));
+        assert!(try_reserve(&mut tx, &me(), JobId::generate(), 5).await);
         tx.rollback().await.expect("rolls back");
         assert_eq!(books(&database).await, (5, 5, 0));
     }
@@ -313,9 +460,10 @@ mod tests {
             .expect("inserts a job");
         }
         for id in [alone, gone, step] {
-            assert!(reserve(&mut conn, &me(), JobId(id), 1).await.expect("reserves"));
+            assert!(try_reserve(&mut conn, &me(), JobId(id), 1).await);
         }
-        give_back(&mut conn, &me(), alone, 1).await.expect("returns");
+        let unused = Unused { id: alone, reserved_under: alone, amount: 1, orphans: 0 };
+        give_back(&mut conn, &me(), unused).await.expect("returns");
         let entries = list(&mut conn, &me(), None, 10).await.expect("lists");
         let brief: Vec<_> =
             entries.iter().map(|entry| (entry.amount, entry.reason, entry.work, entry.is_job, entry.run)).collect();
@@ -339,11 +487,9 @@ mod tests {
     async fn nobody_gains_by_a_reservation() {
         let database = database(5).await;
         let mut conn = database.pool().acquire().await.expect("connects");
-        assert!(!covers(&mut conn, &me(), -5).await.expect("answers"));
-        assert!(!reserve(&mut conn, &me(), JobId::generate(), -5).await.expect("refuses"));
-        assert!(
-            !reserve(&mut conn, &AccountUid::from_stored("you".into()), JobId::generate(), 1).await.expect("refuses")
-        );
+        assert_eq!(judge(&mut conn, payer(&me()), -5, 0).await.expect("answers"), Funding::OverBalance);
+        assert!(!try_reserve(&mut conn, &me(), JobId::generate(), -5).await);
+        assert!(!try_reserve(&mut conn, &AccountUid::from_stored("you".into()), JobId::generate(), 1).await);
         assert_eq!(books(&database).await, (5, 5, 0));
     }
 }

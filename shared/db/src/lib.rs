@@ -9,6 +9,7 @@ pub mod accounts;
 pub mod assets;
 pub mod audit;
 pub mod blobs;
+pub mod budgets;
 pub mod campaigns;
 pub mod canvases;
 pub mod connections;

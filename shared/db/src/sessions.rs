@@ -119,7 +119,10 @@ pub async fn create(conn: &mut PgConnection, session: &NewSession<'_>) -> Result
     let expires_at = sqlx::query_scalar!(
         r#"INSERT INTO tokens (id, account_uid, session_id, label, scopes, surface, secret_hash, kind, parent, client,
                                last_used_at, idle_until, expires_at)
-           SELECT $1, $2, id, $3, $4, $5, $6, 'session', $7, $8, now(), now() + make_interval(hours => $9),
+           SELECT $1, $2, id, $3, $4, $5,
+                  -- Of a token with budgets: marked, as its own (`budgets::set`).
+                  CASE WHEN (SELECT octet_length(secret_hash) > 32 FROM tokens WHERE id = $7) THEN '\x01'::bytea || $6 ELSE $6 END,
+                  'session', $7, $8, now(), now() + make_interval(hours => $9),
                   least(now() + make_interval(days => $10), (SELECT expires_at FROM tokens WHERE id = $7))
            FROM account_sessions WHERE account_uid = $2 AND revoked_at IS NULL
            RETURNING expires_at AS "expires_at!""#,

@@ -2,6 +2,7 @@
 
 use domain::Timestamp;
 use domain::account::{Scopes, Surface};
+use domain::budget::{BudgetOwner, BudgetState};
 use domain::id::AccountUid;
 use domain::limits::{ACTIVE_TOKENS_MAX, SESSION_IDLE_HOURS};
 use serde::{Deserialize, Serialize};
@@ -10,9 +11,9 @@ use sqlx::types::chrono::{DateTime, Utc};
 use tracing::instrument;
 use uuid::Uuid;
 
-use crate::Result;
 use crate::accounts::{lock, scopes};
 use crate::error::known;
+use crate::{Result, budgets};
 
 /// Days that a revoked token, or an ended session, is kept.
 const KEPT_DAYS: i32 = 90;
@@ -87,6 +88,7 @@ pub async fn create(conn: &mut PgConnection, token: &NewToken<'_>) -> Result<Tok
         expires_at: row.expires_at.map(Into::into),
         revoked_at: None,
         last_used_at: None,
+        budgets: Vec::new(),
     }))
 }
 
@@ -121,6 +123,8 @@ pub struct TokenRow {
     pub revoked_at: Option<Timestamp>,
     /// When the token was last used, to the minute.
     pub last_used_at: Option<Timestamp>,
+    /// Budgets of the token.
+    pub budgets: Vec<BudgetState>,
 }
 
 /// Position of a page of tokens: after the token that was created at this time, with this id.
@@ -143,9 +147,9 @@ pub async fn list(conn: &mut PgConnection, account: &AccountUid) -> Result<Vec<T
            WHERE t.account_uid = $1 AND t.kind <> 'session' ORDER BY t.created_at, t.id"#,
         account.as_str()
     )
-    .fetch_all(conn)
+    .fetch_all(&mut *conn)
     .await?;
-    rows.into_iter().map(ListedTokenRow::token).collect()
+    with_budgets(conn, account, rows).await
 }
 
 /// Lists at most `limit` of an account's tokens without its sessions, newest first.
@@ -169,9 +173,35 @@ pub async fn page(
         after.map(|after| after.id),
         limit,
     )
-    .fetch_all(conn)
+    .fetch_all(&mut *conn)
     .await?;
-    rows.into_iter().map(ListedTokenRow::token).collect()
+    with_budgets(conn, account, rows).await
+}
+
+async fn with_budgets(
+    conn: &mut PgConnection,
+    account: &AccountUid,
+    rows: Vec<ListedTokenRow>,
+) -> Result<Vec<TokenRow>> {
+    let mut tokens = rows.into_iter().map(ListedTokenRow::token).collect::<Result<Vec<_>>>()?;
+    let ids: Vec<Uuid> = tokens.iter().map(|token| token.id).collect();
+    for (authority, budget) in budgets::list(conn, account, &ids, BudgetOwner::Token).await? {
+        if let Some(token) = tokens.iter_mut().find(|token| Some(token.id) == authority) {
+            token.budgets.push(budget);
+        }
+    }
+    Ok(tokens)
+}
+
+/// Whether an account has a token with this id that is no session.
+#[instrument(skip_all, name = "db.token.exists")]
+pub async fn exists(conn: &mut PgConnection, account: &AccountUid, token: Uuid) -> Result<bool> {
+    let exists = sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM tokens WHERE id = $1 AND account_uid = $2 AND kind <> 'session') AS "exists!""#,
+        token,
+        account.as_str()
+    );
+    Ok(exists.fetch_one(conn).await?)
 }
 
 struct ListedTokenRow {
@@ -196,6 +226,7 @@ impl ListedTokenRow {
             expires_at: self.expires_at.map(Into::into),
             revoked_at: self.revoked_at.map(Into::into),
             last_used_at: self.last_used_at.map(Into::into),
+            budgets: Vec::new(),
         })
     }
 }
@@ -249,26 +280,33 @@ pub async fn record_use(conn: &mut PgConnection, token: Uuid) -> Result<()> {
     Ok(())
 }
 
-/// Deletes tokens that were revoked 90 days ago or earlier, and sessions that ended then. Returns the number deleted, at most `limit`.
+/// Deletes tokens that were revoked 90 days ago or earlier, with their budgets, and sessions that ended then. Returns the number deleted, at most `limit`.
 /// One that a job, an import, a Recipe run or a session refers to is kept as long as that is there.
 #[instrument(skip_all, name = "db.token.sweep")]
 pub async fn sweep(conn: &mut PgConnection, limit: i64) -> Result<u64> {
-    let swept = sqlx::query!(
-        "DELETE FROM tokens WHERE id IN (
-             SELECT t.id FROM tokens t JOIN account_sessions s ON s.id = t.session_id
-             WHERE least(t.revoked_at, s.revoked_at, CASE WHEN t.kind = 'session' THEN t.expires_at END)
-                     <= now() - make_interval(days => $1)
-               AND NOT EXISTS (SELECT FROM jobs WHERE token_id = t.id)
-               AND NOT EXISTS (SELECT FROM imports WHERE token_id = t.id)
-               AND NOT EXISTS (SELECT FROM recipe_runs WHERE token_id = t.id)
-               AND NOT EXISTS (SELECT FROM tokens child WHERE child.parent = t.id)
-             LIMIT $2 FOR UPDATE OF t SKIP LOCKED)",
+    let swept = sqlx::query_scalar!(
+        r#"WITH swept AS (
+             DELETE FROM tokens WHERE id IN (
+                 SELECT t.id FROM tokens t JOIN account_sessions s ON s.id = t.session_id
+                 WHERE least(t.revoked_at, s.revoked_at, CASE WHEN t.kind = 'session' THEN t.expires_at END)
+                         <= now() - make_interval(days => $1)
+                   AND NOT EXISTS (SELECT FROM jobs WHERE token_id = t.id)
+                   AND NOT EXISTS (SELECT FROM imports WHERE token_id = t.id)
+                   AND NOT EXISTS (SELECT FROM recipe_runs WHERE token_id = t.id)
+                   AND NOT EXISTS (SELECT FROM tokens child WHERE child.parent = t.id)
+                 LIMIT $2 FOR UPDATE OF t SKIP LOCKED)
+             RETURNING id, account_uid
+         ), forgotten AS (
+             -- Without the lock on the account: nothing counts in them any more.
+             DELETE FROM budgets b USING swept WHERE b.account_uid = swept.account_uid AND b.authority = swept.id
+         )
+         SELECT count(*) AS "count!" FROM swept"#,
         KEPT_DAYS,
         limit
     )
-    .execute(conn)
+    .fetch_one(conn)
     .await?;
-    Ok(swept.rows_affected())
+    Ok(swept.unsigned_abs())
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::Timestamp;
+use crate::budget::BudgetState;
 use crate::constant::{AgentToken, True};
 use crate::graph::named;
 use crate::id::AccountUid;
@@ -230,6 +231,10 @@ pub struct AuthStatus {
     pub uid: AccountUid,
     /// Credits of the account.
     pub credit_balance: i64,
+    /// The budgets that starts of the token count in: the account's, then its own. Not in answers of earlier releases.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub budgets: Vec<BudgetState>,
     /// The storage of the account; not in answers of earlier releases.
     #[serde(default)]
     #[schema(required = true)]

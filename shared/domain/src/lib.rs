@@ -8,6 +8,7 @@ pub mod account;
 pub mod action;
 pub mod alt;
 pub mod asset;
+pub mod budget;
 pub mod campaign;
 pub mod canvas;
 pub mod channel;

@@ -133,6 +133,10 @@ pub const SIGNIN_LINK_MINUTES_MAX: u32 = 24 * 60;
 pub const TOKEN_LABEL_MAX: usize = 80;
 /// Lifetime of a token, in days.
 pub const TOKEN_EXPIRY_DAYS_MAX: u32 = 90;
+/// Budgets of a token, an app or an account.
+pub const BUDGETS_MAX: usize = 8;
+/// Maximum of a budget: the largest whole number that every JSON parser keeps.
+pub const BUDGET_MAX: i64 = (1 << 53) - 1;
 /// Email of an account, in bytes.
 pub const EMAIL_MAX: usize = 254;
 /// Name of a saved connection, in characters.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::Violation;
+use crate::budget::BudgetState;
 use crate::graph::named;
 use crate::id::{ChangesUrl, NodeId};
 use crate::review::{CompletionReview, Finding};
@@ -52,6 +53,8 @@ pub struct ErrorDetails {
     /// With status 402, where the work costs more than the request allows: its `maxCredits`.
     #[schema(minimum = 0)]
     pub max_credits: Option<i64>,
+    /// With status 402, where a budget does not admit the work: that budget.
+    pub budget: Option<BudgetState>,
     /// With invalid input of more than 100 violations: how many `fields` does not list.
     #[schema(minimum = 1)]
     pub more: Option<usize>,
@@ -81,7 +84,7 @@ named! {
         InvalidJson = "invalid_json",
         /// 401: the credential failed.
         Unauthorized = "unauthorized",
-        /// 402: the work costs more than the account or the request covers.
+        /// 402: the work needs more than the request, a budget or the account covers.
         PaymentRequired = "payment_required",
         /// 403: a scope or a role is missing.
         Forbidden = "forbidden",

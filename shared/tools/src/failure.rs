@@ -1,7 +1,7 @@
 //! Failures of tools, with the next steps of the caller.
 
 use client::{Error, Problem};
-use domain::Violation;
+use domain::{Timestamp, Violation};
 use domain::problem::ErrorDetails;
 use domain::review::{Finding, Severity};
 use http::StatusCode;
@@ -14,6 +14,8 @@ use crate::fields::merged;
 
 /// Seconds after which a failure of the service may have passed, when it does not say so itself.
 const PAUSE_SECONDS: u64 = 5;
+/// A caller is told to wait for the next period of a budget when it begins within an hour.
+const RESET_SECONDS_MAX: u64 = 3600;
 /// Maximum number of findings in an answer.
 const FINDINGS_MAX: usize = 20;
 
@@ -94,7 +96,9 @@ impl Failure {
     pub fn with_repetition(mut self, repeats: bool) -> Self {
         match self.retry {
             Retry::SameCall if repeats => self.message += "; the same call is safe, it takes effect once",
-            Retry::SameCall | Retry::After { .. } if !repeats && self.code != "rate_limited" => {
+            Retry::SameCall | Retry::After { .. }
+                if !repeats && !["rate_limited", "payment_required"].contains(&self.code.as_str()) =>
+            {
                 self.message += "; it may have taken effect: look with find before you call again";
                 self.retry = Retry::WithChanges;
             }
@@ -112,7 +116,11 @@ impl Failure {
 
     fn refused(problem: Problem) -> Self {
         let after = || problem.retry_after.map_or(PAUSE_SECONDS, |pause| pause.as_secs().max(1));
+        let budget = problem.details.budget.as_ref();
         let retry = match problem.status {
+            StatusCode::PAYMENT_REQUIRED if budget.is_some() => {
+                until_reset(budget.and_then(|budget| budget.resets_at), problem.time)
+            }
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::GONE => Retry::Never,
             StatusCode::TOO_MANY_REQUESTS => Retry::After { seconds: after() },
             status if status.is_server_error() => Retry::After { seconds: after() },
@@ -121,6 +129,9 @@ impl Failure {
         let advice = match problem.status {
             StatusCode::UNAUTHORIZED => "the token is not valid: a person has to give you another one; do not retry",
             StatusCode::FORBIDDEN => "a person has to give you a token or a role that may do this; do not retry",
+            StatusCode::PAYMENT_REQUIRED if budget.is_some() => {
+                "a person can raise the budget in the console (Settings, Tokens), or an operator that of the account"
+            }
             StatusCode::NOT_FOUND => "nothing that you can see has this name: look for it with find",
             _ => "",
         };
@@ -172,6 +183,15 @@ impl From<Error> for Failure {
     }
 }
 
+/// Advice on a call that a budget refuses: it may wait for the next period if that begins soon.
+fn until_reset(resets_at: Option<Timestamp>, now: Timestamp) -> Retry {
+    let seconds = resets_at.map(|reset| reset.millis_since(now).div_ceil(1000).max(1));
+    match seconds.filter(|seconds| *seconds <= RESET_SECONDS_MAX) {
+        Some(seconds) => Retry::After { seconds },
+        None => Retry::Never,
+    }
+}
+
 /// The details without what a tool does not need: the review, paths, and findings beyond the first.
 fn shortened(details: &ErrorDetails) -> Value {
     if *details == ErrorDetails::default() {
@@ -208,4 +228,28 @@ pub fn finding(finding: &Finding) -> Value {
         short["holdsClaim"] = json!(true);
     }
     short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn time(text: &str) -> Timestamp {
+        serde_json::from_value(json!(text)).expect("a time")
+    }
+
+    #[test]
+    fn a_call_over_a_budget_waits_for_the_next_period_when_it_begins_within_an_hour() {
+        let reset = time("2026-12-01T00:00:00.000Z");
+        for (now, retry) in [
+            ("2026-11-30T22:59:59.999Z", Retry::Never),
+            ("2026-11-30T23:00:00.000Z", Retry::After { seconds: 3600 }),
+            ("2026-11-30T23:59:58.900Z", Retry::After { seconds: 2 }),
+            // The clock of the service is a little ahead.
+            ("2026-12-01T00:00:00.500Z", Retry::After { seconds: 1 }),
+        ] {
+            assert_eq!(until_reset(Some(reset), time(now)), retry, "{now}");
+        }
+        assert_eq!(until_reset(None, reset), Retry::Never);
+    }
 }

@@ -14,7 +14,7 @@ const MODELS_MAX: usize = 10;
 /// Maximum number of outputs of a call.
 const OUTPUTS_MAX: i64 = 8;
 
-/// Adds the balance to a refusal for its price, and the models with all of these capabilities that the balance can pay, with the
+/// Returns the refusal of a budget as it is. Adds the balance to another refusal for its price, and the models with all of these capabilities that the balance can pay, with the
 /// number of outputs of each. If the call, which would make `outputs` images or videos, can make fewer or cheaper ones, adds that
 /// call as the next step; else says what is missing, and that only a person can change it.
 pub async fn add_affordable_models(
@@ -23,6 +23,10 @@ pub async fn add_affordable_models(
     capabilities: &[Capability],
     outputs: usize,
 ) -> Failure {
+    // What is left of it, and until when, is in the details.
+    if failure.refusal.budget.is_some() {
+        return failure;
+    }
     let Ok(status) = call.client.get_auth_status().await.and_then(|status| status.value()) else { return failure };
     let balance = status.credit_balance;
     let budget = failure.refusal.max_credits.map_or(balance, |cap| cap.min(balance));

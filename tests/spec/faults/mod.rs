@@ -4,6 +4,7 @@
 //! repeats the random decisions. [`scale`] has the sizes for this form and for the full one, which `tests/campaign` runs.
 //! `tests/mutants` shows that each of these tests can fail.
 
+mod budgets;
 mod campaign;
 mod deaths;
 mod events;

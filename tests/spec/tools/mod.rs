@@ -16,7 +16,7 @@ use e2e::{User, images};
 use serde_json::{Value, json};
 
 /// A new canvas with an image on it: its slug, its revision, and the ref of the node.
-async fn board(tools: &Tools) -> (Value, Value, Value) {
+pub(crate) async fn board(tools: &Tools) -> (Value, Value, Value) {
     let made = tools.ok("canvas_create", json!({"title": "Board"})).await;
     let image = STANDARD.encode(images::scene(320, 240, 1));
     let arguments = json!({"data": image, "name": "boot.png", "canvas": made["canvas"]});
@@ -25,6 +25,6 @@ async fn board(tools: &Tools) -> (Value, Value, Value) {
 }
 
 /// The tools of a user, in the newest protocol.
-async fn tools_of(user: &User) -> Tools {
+pub(crate) async fn tools_of(user: &User) -> Tools {
     Tools::new(user, e2e::tools::STATELESS).await
 }

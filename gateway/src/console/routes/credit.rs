@@ -4,6 +4,7 @@ use axum::extract::{OriginalUri, State};
 use db::ledger;
 use domain::Timestamp;
 use domain::account::LedgerReason;
+use domain::budget::BudgetState;
 use domain::id::JobId;
 use domain::limits::PAGE_MAX;
 use domain::page::Page;
@@ -25,6 +26,8 @@ pub struct Credit {
     /// Credits of the account: the sum of its whole ledger.
     #[schema(minimum = 0)]
     balance: i64,
+    /// Budgets of the account, which an operator set, with what is spent.
+    budgets: Vec<BudgetState>,
     /// Movements of credit, newest first.
     entries: Vec<LedgerEntry>,
     /// Position in the list.
@@ -70,7 +73,7 @@ impl From<ledger::LedgerEntry> for LedgerEntry {
 
 /// Read credit
 ///
-/// Returns the balance of the account and one page of its ledger, newest first: what was granted, what jobs and Recipe runs
+/// Returns the balance of the account, its budgets and one page of its ledger, newest first: what was granted, what jobs and Recipe runs
 /// reserved, and what they returned.
 #[utoipa::path(
     get, path = "/credit", operation_id = "getCredit", tag = "Credit",
@@ -83,8 +86,11 @@ pub async fn read(State(app): State<App>, person: Person, OriginalUri(uri): Orig
     let request = page_request::<i64, PAGE_MAX>(&app, &mut query, &scope);
     query.finish()?;
     let limit = i64::from(request.limit) + 1;
-    let mut found = ledger::list(&mut *app.connection().await?, &person.account, request.after, limit).await?;
+    let mut connection = app.connection().await?;
+    let budgets = db::budgets::list(&mut connection, &person.account, &[], person.budget_owner()).await?;
+    let budgets = budgets.into_iter().map(|(_, budget)| budget).collect();
+    let mut found = ledger::list(&mut connection, &person.account, request.after, limit).await?;
     let page = page(&app, &scope, request.limit, &mut found, |entry| entry.id);
     let entries = found.into_iter().map(LedgerEntry::from).collect();
-    Ok(reply::ok(&Credit { balance: person.credit_balance, entries, page }))
+    Ok(reply::ok(&Credit { balance: person.credit_balance, budgets, entries, page }))
 }

@@ -30,6 +30,7 @@ pub fn documented() -> (Router<App>, Value) {
         .routes(routes!(sessions::end))
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::revoke))
+        .routes(routes!(tokens::set_budgets))
         .routes(routes!(connections::list, connections::save))
         .routes(routes!(connections::delete))
         .routes(routes!(members::list))

@@ -5,6 +5,7 @@ use axum::extract::{OriginalUri, State};
 use axum::response::IntoResponse;
 use db::tokens::{After, TokenRow};
 use domain::account::{Scope, Surface};
+use domain::budget::{self, Budget, BudgetState};
 use domain::channel;
 use domain::limits::PAGE_MAX;
 use domain::page::Page;
@@ -56,6 +57,8 @@ pub struct AgentToken {
     revoked_at: Option<Timestamp>,
     /// When it was last used, to the minute.
     last_used_at: Option<Timestamp>,
+    /// What it may spend, and what it has spent.
+    budgets: Vec<BudgetState>,
 }
 
 impl From<TokenRow> for AgentToken {
@@ -69,6 +72,7 @@ impl From<TokenRow> for AgentToken {
             expires_at: token.expires_at,
             revoked_at: token.revoked_at,
             last_used_at: token.last_used_at,
+            budgets: token.budgets,
         }
     }
 }
@@ -108,6 +112,10 @@ pub struct CreateToken {
     expires_days: Option<u32>,
     /// Kind of client that will use it; `api` when omitted.
     surface: Option<Surface>,
+    /// What it may spend: each unit and period once. Without budgets it may spend what the account has.
+    #[serde(default)]
+    #[schema(max_items = 8)]
+    budgets: Vec<Budget>,
 }
 
 impl Input for CreateToken {}
@@ -117,8 +125,10 @@ impl CreateToken {
         let mut check = Check::default();
         let scopes = self.scopes.into_iter().collect();
         check.extend(lacking_scope(scopes));
-        let Self { label, expires_days, .. } = self;
-        check.finish(|| Some(NewToken { label, scopes, surface: self.surface.unwrap_or_default(), expires_days }))
+        let Self { label, expires_days, budgets, .. } = self;
+        check.extend(budget::violations(&budgets));
+        let surface = self.surface.unwrap_or_default();
+        check.finish(|| Some(NewToken { label, scopes, surface, expires_days, budgets }))
     }
 }
 
@@ -150,6 +160,50 @@ pub async fn create(State(app): State<App>, person: Person, body: JsonBody) -> R
     let (row, secret) = app::token::create(&mut transaction, person.actor(), &app.keys, &person.account, &new).await?;
     db::pool::commit(transaction).await?;
     Ok(reply::with_status(StatusCode::CREATED, &TokenCreated { token: row.into(), secret }))
+}
+
+/// Request to set the budgets of a token.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SetBudgets {
+    /// What the token may spend: each unit and period once. Empty: what the account has.
+    #[schema(max_items = 8)]
+    budgets: Vec<Budget>,
+}
+
+impl Input for SetBudgets {}
+
+impl SetBudgets {
+    fn check(self) -> Result<Vec<Budget>, Vec<Violation>> {
+        let mut check = Check::default();
+        check.extend(budget::violations(&self.budgets));
+        check.finish(|| Some(self.budgets))
+    }
+}
+
+/// The budgets of a token.
+#[derive(Serialize, ToSchema)]
+pub struct TokenBudgets {
+    /// What it may spend, and what it has spent.
+    budgets: Vec<BudgetState>,
+}
+
+/// Set the budgets of a token
+///
+/// Replaces the budgets of a token of the account, in force for its next start. A budget of the same unit and period keeps what it has
+/// counted; a new one counts from now on. Work that was started goes on.
+#[utoipa::path(
+    put, path = "/tokens/{tokenId}/budgets", operation_id = "setTokenBudgets", tag = "Tokens", request_body = SetBudgets,
+    params(("tokenId" = Uuid, Path, description = "Id of the token.")),
+    responses(ScopeErrors, (status = 200, description = "The budgets are set.", body = TokenBudgets), (status = 404))
+)]
+pub async fn set_budgets(State(app): State<App>, person: Person, path: PathText, body: JsonBody) -> Result {
+    let id: Uuid = path.parameter("tokenId")?;
+    let wanted = body.checked(SetBudgets::check).await?;
+    let mut transaction = app.transaction().await?;
+    let budgets = app::budget::set_for_token(&mut transaction, &person.account, id, &wanted).await?;
+    db::pool::commit(transaction).await?;
+    Ok(reply::ok(&TokenBudgets { budgets }))
 }
 
 /// Revoke a token

@@ -11,7 +11,7 @@ use crate::state::App;
 
 /// Check the credential
 ///
-/// Returns the account, its credit, storage and open links, and the scopes of the token. Call it first to check that a token works
+/// Returns the account, its credit, storage and open links, and the scopes and budgets of the token. Call it first to check that a token works
 /// and what it may do. It changes nothing and needs no scope.
 #[utoipa::path(
     get, path = "/auth/status", operation_id = "getAuthStatus", tag = "Authentication",
@@ -22,6 +22,8 @@ pub async fn status(State(app): State<App>, caller: Caller<AnyToken>) -> Result 
     let mut connection = app.connection().await?;
     let storage = db::storage::get(&mut connection, &credential.account).await?.ok_or(Problem::Unauthorized)?;
     let open_links = db::links::open(&mut connection, &credential.account).await?;
+    let owner = credential.budget_owner();
+    let budgets = db::budgets::list(&mut connection, &credential.account, &[credential.authority], owner).await?;
     Ok(reply::ok(&AuthStatus {
         authenticated: true,
         auth_type: "agent_token".into(),
@@ -32,6 +34,7 @@ pub async fn status(State(app): State<App>, caller: Caller<AnyToken>) -> Result 
         agent_label: credential.label,
         uid: credential.account,
         credit_balance: credential.credit_balance,
+        budgets: budgets.into_iter().map(|(_, budget)| budget).collect(),
         storage: AccountStorage { bytes: storage.bytes, max: (storage.max > 0).then_some(storage.max) },
         open_links,
         expires_at: credential.expires_at,

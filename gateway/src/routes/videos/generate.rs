@@ -126,7 +126,7 @@ impl Command for StartVideo<'_> {
         let account = &self.caller.account;
         let wanted = self.request.wanted;
         let Plan { request, estimated_seconds, credit_cost } = self.plan(conn, canvas_key, None).await?;
-        self.request.terms.reserve(conn, account, self.id, credit_cost).await?;
+        self.request.terms.reserve(conn, self.caller, &[(self.id.0, credit_cost)], 1).await?;
         let job = NewJob {
             id: self.id,
             account,
@@ -168,6 +168,10 @@ struct Plan {
 impl Start for StartVideo<'_> {
     type Plan = Plan;
 
+    fn caller(&self) -> &Credential {
+        self.caller
+    }
+
     fn terms(&self) -> &Terms {
         &self.request.terms
     }
@@ -199,6 +203,10 @@ impl Start for StartVideo<'_> {
         self.request.wanted.check(conn, account, canvas_key).await?;
         storage::Place { owner: account, caller: account, field: None }.admitted(facts.full)?;
         Ok(Plan { request: Request::Video(request), estimated_seconds, credit_cost: model.credit_cost })
+    }
+
+    fn outputs(&self, _: &Plan) -> i64 {
+        1
     }
 
     fn queue(&self, plan: &Plan) -> Queue {

@@ -201,10 +201,8 @@ impl Command for StartJob<'_> {
 
     async fn execute(&self, conn: &mut PgConnection, (): (), locked: Option<LockedCanvas>) -> Result<Vec<AcceptedJob>> {
         let (canvas, plan) = self.plan(conn, (), locked).await?;
-        self.start.terms.admit(plan.credit_cost())?;
-        for (id, job) in self.start.ids.iter().zip(&plan.jobs) {
-            self.start.terms.reserve(conn, self.account(), *id, job.credit_cost).await?;
-        }
+        let works: Vec<_> = self.start.ids.iter().zip(&plan.jobs).map(|(id, job)| (id.0, job.credit_cost)).collect();
+        self.start.terms.reserve(conn, &self.start.caller, &works, plan.outputs()).await?;
         let records = self.accept(conn, &canvas.record, plan).await?;
         let acceptance = Acceptance::on(&canvas);
         Ok(records.into_iter().map(|record| AcceptedJob::Record(Box::new(record), acceptance)).collect())
@@ -222,6 +220,10 @@ impl Command for StartJob<'_> {
 
 impl Start for StartJob<'_> {
     type Plan = (LockedCanvas, JobPlan);
+
+    fn caller(&self) -> &Credential {
+        &self.start.caller
+    }
 
     fn terms(&self) -> &Terms {
         &self.start.terms
@@ -257,6 +259,10 @@ impl Start for StartJob<'_> {
         let requests = plan.jobs.iter().map(|job| &job.request);
         let quote = StartQuote::of_jobs(requests, plan.credit_cost(), seconds);
         if plan.targets.are_new { quote.with_new(&plan.targets.nodes) } else { quote }
+    }
+
+    fn outputs(&self, (_, plan): &(LockedCanvas, JobPlan)) -> i64 {
+        plan.outputs()
     }
 
     fn queue(&self, (_, plan): &(LockedCanvas, JobPlan)) -> Queue {
@@ -321,6 +327,12 @@ impl JobPlan {
     /// Credits to reserve for all jobs together.
     fn credit_cost(&self) -> i64 {
         self.jobs.iter().fold(0, |sum, job| job.credit_cost.saturating_add(sum))
+    }
+
+    /// Outputs that models make.
+    fn outputs(&self) -> i64 {
+        let by_model = self.jobs.iter().filter(|job| job.request.model().is_some());
+        by_model.map(|job| job.request.targets().len() as i64).sum()
     }
 }
 

@@ -4,6 +4,7 @@
 //! reading them. **Left out**: activity, review and webhook event, which are made from the record. A delivery that waits for the
 //! event fails.
 
+use db::ledger::Unused;
 use db::recipe_runs::LockedRun;
 use db::{PgConnection, Result};
 use domain::id::JobId;
@@ -48,7 +49,7 @@ pub async fn abandon(
         }
     }
     let unspent = run.end(conn, RunStatus::Failed, Some(failure)).await?;
-    db::ledger::give_back(conn, &account, id.0, unspent).await?;
+    db::ledger::give_back(conn, &account, Unused::of_run(id, unspent)).await?;
     if let Some(canvas_key) = run.canvas_key {
         target::release_all(conn, canvas_key, id.0, JobStatus::Canceled).await?;
     }

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use db::canvases::NewActivity;
 use db::deliveries::NewEvent;
+use db::ledger::Unused;
 use db::recipe_runs::LockedRun;
 use db::{Error, PgConnection, Result};
 use domain::canvas::ActivityType;
@@ -147,7 +148,7 @@ async fn end(
         }
     }
     let unspent = run.end(conn, status, failure).await?;
-    db::ledger::give_back(conn, &run.delegation.account, run.id.0, unspent).await?;
+    db::ledger::give_back(conn, &run.delegation.account, Unused::of_run(run.id, unspent)).await?;
     if let Some(canvas_key) = run.canvas_key {
         let removal = match made.filter(|_| run.delegation.is_writable) {
             Some(made) => find_empty(conn, canvas_key, made.sequence, record, run.id).await?,

@@ -153,7 +153,7 @@ impl<M: Models> Command for StartRun<'_, M> {
         let prepared = self.plan(conn, requested, locked).await?;
         let (account, Prepared { canvas, recipe, plan, .. }) = (self.account(), &prepared);
         let record = &canvas.record;
-        self.run.terms.reserve(conn, account, JobId(self.id.0), plan.credit_cost()).await?;
+        self.run.terms.reserve(conn, self.caller, &[(self.id.0, plan.credit_cost())], plan.steps.len() as i64).await?;
         let new = NewRun {
             id: self.id,
             account,
@@ -186,6 +186,10 @@ impl<M: Models> Command for StartRun<'_, M> {
 
 impl<M: Models> Start for StartRun<'_, M> {
     type Plan = Prepared;
+
+    fn caller(&self) -> &Credential {
+        self.caller
+    }
 
     fn terms(&self) -> &Terms {
         &self.run.terms
@@ -220,6 +224,10 @@ impl<M: Models> Start for StartRun<'_, M> {
             storage::Place { owner: &prepared.canvas.record.handle.owner, caller: account, field: Some("canvasId") };
         place.require(conn, storage::of_outputs(prepared.plan.steps.len())).await?;
         Ok(prepared)
+    }
+
+    fn outputs(&self, Prepared { plan, .. }: &Prepared) -> i64 {
+        plan.steps.len() as i64
     }
 
     fn queue(&self, _: &Prepared) -> Queue {

@@ -158,7 +158,7 @@ pub async fn begin_image(
     db::jobs::insert(conn, &job).await?;
     run.set_job(conn, at, step.job).await?;
     run.spend(conn, step.credit_cost).await?;
-    db::ledger::transfer(conn, &account, id.0, step.job.0, step.credit_cost).await?;
+    db::ledger::transfer(conn, &account, id, step.job, step.credit_cost).await?;
     // A node that was deleted before the step is treated like one that is deleted later: the job runs without it.
     if let Some(mut node) = waiting(conn, canvas_key, id, &record.plan.steps[at].node).await? {
         let work = Work::Job(step.job, step.operation);

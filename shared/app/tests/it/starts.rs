@@ -99,6 +99,7 @@ fn request(fixture: &Fixture, canvas: &CanvasHandle, node: &NodeId, key: &str) -
     JobStart {
         caller: Credential {
             token: fixture.token,
+            authority: fixture.token,
             kind: TokenKind::Agent,
             is_narrow: false,
             label: "laptop".into(),

@@ -5,6 +5,7 @@ use std::io::{IsTerminal, stdin};
 use client::{Client, queue_in_words};
 use domain::Timestamp;
 use domain::account::{AccountStorage, AuthStatus, Scope};
+use domain::budget::BudgetState;
 use domain::known::Name;
 use domain::queue::QueueState;
 use serde::Serialize;
@@ -102,7 +103,7 @@ pub async fn whoami(context: &Context) -> Outcome {
     let status = context.client.get_auth_status().await?;
     context.output.answer(&status, |it| {
         format!(
-            "{} ({}) at {}\nname     {}\ntoken    {} ({})\nexpires  {}\ncredits  {}\nstorage  {}\nscopes   {}",
+            "{} ({}) at {}\nname     {}\ntoken    {} ({})\nexpires  {}\ncredits  {}\nbudgets  {}\nstorage  {}\nscopes   {}",
             text(it.email),
             it.uid,
             context.origin,
@@ -111,11 +112,21 @@ pub async fn whoami(context: &Context) -> Outcome {
             it.agent_token_id,
             expiry(it.expires_at),
             it.credit_balance,
+            budgets(&it.budgets),
             stored(&it.storage),
             joined(it.scopes, " "),
         )
     });
     Ok(())
+}
+
+fn budgets(budgets: &[BudgetState]) -> String {
+    let lines = budgets.iter().map(|budget| {
+        let reset = budget.resets_at.map(|at| format!(", until {}", time(at))).unwrap_or_default();
+        format!("{}, of the {}: {} left{reset}", budget.in_words(), budget.of, budget.left)
+    });
+    let lines: Vec<String> = lines.collect();
+    if lines.is_empty() { "none".to_owned() } else { lines.join("\n         ") }
 }
 
 fn stored(AccountStorage { bytes, max }: &AccountStorage) -> String {

@@ -87,12 +87,7 @@ impl Actor {
 
 /// Writes an event that concerns `account`. The caller commits it together with the act; the refusal of an act is written by itself.
 #[instrument(skip_all, name = "db.audit.write")]
-pub async fn write(
-    conn: &mut PgConnection,
-    actor: &Actor,
-    account: Option<&AccountUid>,
-    event: &Event,
-) -> Result<()> {
+pub async fn write(conn: &mut PgConnection, actor: &Actor, account: Option<&AccountUid>, event: &Event) -> Result<()> {
     let (via, via_id) = actor.via.columns();
     let origin = actor.origin.as_ref();
     sqlx::query!(

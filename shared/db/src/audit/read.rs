@@ -79,12 +79,7 @@ pub struct Entry {
 
 /// Reads at most `limit` rows, newest first.
 #[instrument(skip_all, name = "db.audit.page")]
-pub async fn page(
-    conn: &mut PgConnection,
-    filter: &Filter,
-    after: Option<&After>,
-    limit: i64,
-) -> Result<Vec<Entry>> {
+pub async fn page(conn: &mut PgConnection, filter: &Filter, after: Option<&After>, limit: i64) -> Result<Vec<Entry>> {
     let rows = sqlx::query!(
         r#"SELECT a.id, a.at, a.event, a.outcome, a.actor_uid, a.via, a.via_id, a.account_uid, a.request_id,
                   a.details AS "details: Json<Map<String, Value>>", o.address AS "address?", o.client AS "client?",

@@ -218,7 +218,8 @@ async fn dropped_before(conn: &mut PgConnection, mac: Mac<'_>) -> Result<Option<
            WHERE event = 'audit.dropped' ORDER BY id"#
     );
     let rows = rows.fetch_all(conn).await?.into_iter();
-    let proven = rows.filter(|row| Some(proof(mac, row.before.into()).to_json()) == row.proof.as_deref().map(Into::into));
+    let proven =
+        rows.filter(|row| Some(proof(mac, row.before.into()).to_json()) == row.proof.as_deref().map(Into::into));
     Ok(proven.map(|row| row.before).max())
 }
 

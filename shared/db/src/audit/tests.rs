@@ -196,9 +196,7 @@ async fn every_forgery_of_one_row_is_found() {
     for (id, forgery) in forgeries {
         fixture.forge(&forgery).await;
         assert_eq!(fixture.first_broken().await, Some(Broken::Seal((id + 2) / 3)), "{forgery}");
-        fixture
-            .forge("DELETE FROM audit; INSERT INTO audit OVERRIDING SYSTEM VALUE SELECT * FROM kept")
-            .await;
+        fixture.forge("DELETE FROM audit; INSERT INTO audit OVERRIDING SYSTEM VALUE SELECT * FROM kept").await;
     }
     assert_eq!(fixture.verify().await, before);
     fixture.forge("DELETE FROM audit_seals WHERE id = 2").await;

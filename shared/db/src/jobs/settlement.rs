@@ -1,15 +1,16 @@
 //! The final charge of a job (docs/reference/models.md#settlement).
 //!
-//! **Guarantee.** The transaction that ends a job settles its reservation: what is not charged is returned in one row of the
-//! ledger, the balance rises by it, and the job's `credit_cost` becomes the charge. A job ends once, so it is settled once.
+//! **Guarantee.** The transaction that ends a job settles its reservation: the job's `credit_cost` becomes the charge, and
+//! what is not charged is [given back](ledger::give_back). A job ends once, so it is settled once.
 //!
 //! **Mechanism.** The account's row is locked before any other (lock order: account, canvas, job, asset), and only where a
 //! reservation exists.
 
-use domain::id::JobId;
+use domain::id::{AccountUid, JobId};
 use sqlx::PgConnection;
 
-use crate::Result;
+use crate::ledger::Unused;
+use crate::{Result, ledger};
 
 /// Returns the credits reserved for a job. If there are any, its account's row is locked from here on.
 pub(super) async fn hold(conn: &mut PgConnection, id: JobId) -> Result<i64> {
@@ -34,20 +35,13 @@ pub async fn settle(conn: &mut PgConnection, id: JobId, reserved: i64, charge: i
     if charge == reserved {
         return Ok(());
     }
-    sqlx::query!(
-        "WITH job AS (
-             UPDATE jobs SET credit_cost = $2 WHERE id = $1 RETURNING account_uid
-         ), funded AS (
-             UPDATE accounts SET credit_balance = credit_balance + $3 FROM job WHERE uid = job.account_uid RETURNING uid
-         )
-         INSERT INTO ledger (account_uid, amount, reason, job_id, possible_orphans)
-         SELECT uid, $3, 'return', $1, $4 FROM funded",
+    let job = sqlx::query!(
+        r#"UPDATE jobs SET credit_cost = $2 WHERE id = $1 RETURNING account_uid, coalesce(recipe_run, id) AS "reserved_under!""#,
         id.0,
         charge,
-        reserved - charge,
-        orphans,
     )
-    .execute(conn)
+    .fetch_one(&mut *conn)
     .await?;
-    Ok(())
+    let unused = Unused { id: id.0, reserved_under: job.reserved_under, amount: reserved - charge, orphans };
+    ledger::give_back(conn, &AccountUid::from_stored(job.account_uid), unused).await
 }

@@ -149,6 +149,8 @@ async fn a_role_is_refused_what_is_not_the_work_of_its_process() {
         "UPDATE canvas_shares SET account_uid = 'x'",
         "INSERT INTO canvas_shares VALUES (1, 'x', 'editor')",
         "UPDATE ledger SET amount = 1",
+        "UPDATE budgets SET max = 1",
+        "DELETE FROM budgets",
         "SELECT FROM account_storage",
         "SELECT add_storage('x', 1)",
     ];

@@ -58,6 +58,9 @@ pub struct DerivedKeys {
     preview: DeterministicCipher,
 }
 
+/// In front of the hash of a secret with budgets.
+const LIMITED: u8 = 1;
+
 impl DerivedKeys {
     /// Derives every subkey of `installation`.
     pub fn derive(installation: &InstallationKey) -> Self {
@@ -85,9 +88,12 @@ impl DerivedKeys {
         self.token.clone().chain_update(secret).finalize().into_bytes().into()
     }
 
-    /// Returns `true` if `hash` is the stored hash of `secret`, in constant time.
+    /// Returns `true` if `hash` is the stored hash of `secret`, in constant time. That of a token with budgets has a mark in front,
+    /// which earlier releases take for a part of another hash (docs/reference/authentication.md#budgets).
     pub fn verify_token(&self, secret: &str, hash: &[u8]) -> bool {
-        self.token_hash(secret).ct_eq(hash).into()
+        let own = self.token_hash(secret);
+        let hash = hash.strip_prefix(&[LIMITED]).filter(|rest| rest.len() == own.len()).unwrap_or(hash);
+        own.ct_eq(hash).into()
     }
 
     /// The opaque public key of a model: a keyed hash of `identity` (an unambiguous encoding of account, connection and model)
@@ -184,6 +190,10 @@ mod tests {
         assert!(!keys.verify_token("Secret", &hash));
         assert!(!keys.verify_token("secret", &hash[..31]));
         assert!(!keys.verify_token("secret", &[]));
+        let marked = [&[LIMITED], &hash[..]].concat();
+        assert!(keys.verify_token("secret", &marked) && !keys.verify_token("Secret", &marked));
+        assert!(!keys.verify_token("secret", &[&[LIMITED], &marked[..]].concat()));
+        assert!(!keys.verify_token("secret", &[&[LIMITED + 1], &hash[..]].concat()));
         assert!(!derived_from(2).verify_token("secret", &hash));
     }
 

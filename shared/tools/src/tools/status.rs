@@ -2,6 +2,7 @@
 
 use client::{Item, queue_in_words};
 use domain::account::Scope;
+use domain::budget::BudgetState;
 use domain::job::{JobStatus, RunSummary};
 use domain::queue::{QueueState, QueueStatus};
 use schemars::JsonSchema;
@@ -31,6 +32,9 @@ pub struct Output {
     token: String,
     scopes: Vec<String>,
     credit: i64,
+    /// What may be spent of it, and how much is left.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    budgets: Vec<BudgetState>,
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<String>,
     /// Work under way.
@@ -45,7 +49,7 @@ impl Tool for Status {
     const NAME: &'static str = "status";
     const TITLE: &'static str = "Status";
     const ABOUT: &'static str =
-        "Who you are here, what you may do, credit left, work under way, queues in trouble. Call first.";
+        "Who you are here, what you may do, credit and budgets left, work under way, queues in trouble. Call first.";
     const HINTS: Hints = Hints::READ;
     const SCOPES: &'static [Scope] = &[];
     type Arguments = Arguments;
@@ -71,6 +75,7 @@ impl Tool for Status {
             token: who.agent_label,
             scopes: who.scopes.iter().map(ToString::to_string).collect(),
             credit: who.credit_balance,
+            budgets: who.budgets,
             expires_at: who.expires_at.map(|at| at.to_string()),
             running: work::summaries(call, &running).await,
             more_running,

@@ -11,9 +11,11 @@ use db::blobs::Staged;
 use db::connections::{BaseUrl, NewConnection};
 use db::jobs::outputs::{JobOutput, OutputState};
 use db::jobs::{NewJob, Windows};
+use db::ledger::{Funding, Payer};
 use db::tokens::NewToken;
 use domain::account::{Scopes, Surface};
 use domain::asset::AssetKind;
+use domain::budget::BudgetOwner;
 use domain::canvas::Actor;
 use domain::id::{AccountUid, AssetHandle, AssetId, JobId};
 use domain::job::{ChosenModel, FailureCode, JobOperation, JobStatus, Record, Request, VideoImage, VideoRequest};
@@ -299,7 +301,9 @@ impl VideoFixture {
         let request = Request::Video(wish);
         let mut transaction = db::pool::begin(self.database.pool()).await.expect("begins");
         let conn = &mut *transaction;
-        assert!(db::ledger::reserve(conn, account, id, credit_cost).await.expect("reserves"));
+        let payer = Payer { account, authority: self.token, owner: BudgetOwner::Token };
+        let funding = db::ledger::reserve(conn, payer, &[(id.0, credit_cost)], 1).await.expect("reserves");
+        assert_eq!(funding, Funding::Granted);
         let job = NewJob {
             id,
             account,

@@ -3,6 +3,7 @@ import { moment, number } from "../../format.ts";
 import { person } from "../../person.ts";
 import { Button, Empty, Failure, Notice, Waiting } from "../../ui/parts.tsx";
 import parts from "../../ui/parts.module.css";
+import { BudgetLines } from "./budgets.tsx";
 import { type Line, linesOf } from "./ledger.ts";
 import { Section } from "./section.tsx";
 import styles from "./settings.module.css";
@@ -19,6 +20,7 @@ export function CreditLedger() {
   });
   const work = useWork();
   const { data, error, refetch } = ledger;
+  const budgets = data?.pages[0]?.budgets ?? [];
   const entries = data?.pages.flatMap((page) => page.entries) ?? [];
   return (
     <Section title="Credit" lead="One line for each start: what it costs. Its price is reserved first, and what is not used is returned when it ends.">
@@ -28,6 +30,12 @@ export function CreditLedger() {
           <p className={styles.balance}>
             <strong>{number(data.pages[0]?.balance ?? 0)}</strong> credits left
           </p>
+          {budgets.length > 0 && (
+            <div>
+              <p className={styles.lead}>Whoever runs the service has set limits for this account:</p>
+              <BudgetLines label="Limits of the account" budgets={budgets} />
+            </div>
+          )}
           {entries.length === 0 ? (
             <Empty title="No credit has moved yet">
               <p className={parts.text}>Whoever runs the service grants credit. Actions are free, and so are models of your own connections.</p>

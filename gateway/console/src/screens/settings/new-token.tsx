@@ -5,6 +5,8 @@ import { person, type Scope, type TokenCreated } from "../../person.ts";
 import { Copyable, Field, isBeyond, problemAt, Wrong } from "../../ui/field.tsx";
 import { Button, Icon, Notice } from "../../ui/parts.tsx";
 import parts from "../../ui/parts.module.css";
+import { budgetsOf, type Limit } from "./budgets.ts";
+import { LimitFields } from "./budgets.tsx";
 import { ALL_SCOPES, neededBy, PRESETS, presetOf, SCOPES, withNeeded } from "./scopes.ts";
 import styles from "./new-token.module.css";
 import shared from "./settings.module.css";
@@ -27,6 +29,7 @@ export function NewToken() {
   const [chosen, setChosen] = useState<Scope[]>([...(PRESETS[2]?.scopes ?? [])]);
   const [days, setDays] = useState(DEFAULT_DAYS);
   const [isEndless, setIsEndless] = useState(false);
+  const [limits, setLimits] = useState<Limit[]>([]);
   const creation = useMutation({
     mutationFn: person.createToken,
     onSuccess: () => void queries.invalidateQueries({ queryKey: ["tokens"] }),
@@ -39,7 +42,7 @@ export function NewToken() {
     event.preventDefault();
     if (creation.isPending) return;
     // NaN would be sent as null, which means a token without an end. The service refuses 0, and names the rule.
-    creation.mutate({ label, scopes, surface: use, ...(!isEndless && { expiresDays: Number(days) || 0 }) });
+    creation.mutate({ label, scopes, surface: use, budgets: budgetsOf(limits), ...(!isEndless && { expiresDays: Number(days) || 0 }) });
   }
 
   if (creation.data) return <Created created={creation.data} use={use} />;
@@ -83,6 +86,7 @@ export function NewToken() {
           </ul>
           {scopeProblem !== undefined && <Wrong id="scope-problem">{scopeProblem}</Wrong>}
         </fieldset>
+        <LimitFields limits={limits} change={setLimits} error={error} />
         <div className={styles.expiry}>
           <Field label="Expires after, in days" hint="1 to 90. Afterwards it is refused." problem={problemAt(error, "expiresDays", "The number of days")}>
             {(control) => <input {...control} inputMode="numeric" autoComplete="off" disabled={isEndless} value={isEndless ? "" : days} onChange={({ target }) => setDays(target.value)} />}
@@ -92,7 +96,7 @@ export function NewToken() {
             <span>Does not expire</span>
           </label>
         </div>
-        {isBeyond(error, ["label", "scopes", "expiresDays"]) && <Notice error={error} />}
+        {isBeyond(error, ["label", "scopes", "expiresDays", "budgets"]) && <Notice error={error} />}
         <div className={shared.buttons}>
           <Button look="primary" type="submit" isBusy={creation.isPending}>
             {creation.isPending ? "Creating…" : "Create token"}

@@ -7,6 +7,7 @@ import { Confirm } from "../../ui/dialog.tsx";
 import { useClock } from "../../ui/hooks.ts";
 import { Button, Empty, Failure, Icon, Waiting } from "../../ui/parts.tsx";
 import parts from "../../ui/parts.module.css";
+import { BudgetLines, ChangeLimits } from "./budgets.tsx";
 import { ALL_SCOPES, presetOf } from "./scopes.ts";
 import { Section } from "./section.tsx";
 import styles from "./settings.module.css";
@@ -24,7 +25,7 @@ export function Tokens() {
   return (
     <Section
       title="Tokens"
-      lead="A token lets an agent or a program use this account, within its scopes."
+      lead="A token lets an agent or a program use this account, within its scopes and limits."
       action={
         <div className={styles.actions}>
           {data && (
@@ -77,6 +78,7 @@ function expiry({ revokedAt, expiresAt }: AgentToken): string {
 function Token({ token }: { token: AgentToken }) {
   const queries = useQueryClient();
   const [isAsking, setIsAsking] = useState(false);
+  const [isChanging, setIsChanging] = useState(false);
   const preset = presetOf(token.scopes);
   return (
     <li className={styles.row} data-ended={!isActive(token) || undefined}>
@@ -93,12 +95,19 @@ function Token({ token }: { token: AgentToken }) {
         <p className={styles.scopes} title={token.scopes.join(", ")}>
           {preset && token.scopes.length === ALL_SCOPES.length ? <code>all scopes</code> : token.scopes.map((scope) => <code key={scope}>{scope}</code>)}
         </p>
+        {token.budgets.length > 0 && <BudgetLines label={`Spent by ${token.label}`} budgets={token.budgets} />}
       </div>
       {isActive(token) && (
-        <Button aria-label={`Revoke ${token.label}`} onClick={() => setIsAsking(true)}>
-          Revoke…
-        </Button>
+        <div className={styles.actions}>
+          <Button aria-label={`Limits of ${token.label}`} onClick={() => setIsChanging(true)}>
+            Limits…
+          </Button>
+          <Button aria-label={`Revoke ${token.label}`} onClick={() => setIsAsking(true)}>
+            Revoke…
+          </Button>
+        </div>
       )}
+      {isChanging && <ChangeLimits token={token} close={() => setIsChanging(false)} />}
       {isAsking && (
         <Confirm
           title={`Revoke “${token.label}”?`}

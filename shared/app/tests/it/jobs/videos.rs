@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use domain::budget::BudgetOwner;
 use domain::id::JobId;
 use domain::job::{
     ChosenModel, Failure, FailureCode, JobDocument, JobOperation, JobStatus, Record, Request, StoredVideo, VideoFacts,
@@ -17,6 +18,7 @@ use app::job::{Cancellation, Completion, CompletionResult, VideoOutput};
 use db::jobs::outputs::{self, LeasedOutput};
 use db::jobs::waiting::{self, Unfinished};
 use db::jobs::{self, NewJob};
+use db::ledger::{Funding, Payer};
 use db::tasks::{self, ClaimRequest};
 use db::{blobs, ledger, storage};
 
@@ -54,7 +56,9 @@ impl Started {
             references: Vec::new(),
             target: None,
         });
-        assert!(ledger::reserve(&mut conn, &fixture.account, id, PRICE).await.expect("reserves"));
+        let payer = Payer { account: &fixture.account, authority: fixture.token, owner: BudgetOwner::Token };
+        let funding = ledger::reserve(&mut conn, payer, &[(id.0, PRICE)], 1).await.expect("reserves");
+        assert_eq!(funding, Funding::Granted);
         let job = NewJob {
             id,
             account: &fixture.account,

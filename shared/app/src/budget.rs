@@ -1,0 +1,43 @@
+//! Setting budgets, by an operator or by the person who owns the account (docs/reference/authentication.md#budgets).
+
+use db::PgConnection;
+use domain::budget::{Budget, BudgetOwner, BudgetState, violations};
+use domain::id::AccountUid;
+use uuid::Uuid;
+
+use crate::{Error, Result};
+
+/// Replaces the budgets of a token of the account, in force for its next start. Returns them with what is spent.
+///
+/// # Errors
+///
+/// The rules of budgets, and [`Error::NotFound`].
+pub async fn set_for_token(
+    conn: &mut PgConnection,
+    account: &AccountUid,
+    token: Uuid,
+    budgets: &[Budget],
+) -> Result<Vec<BudgetState>> {
+    check(budgets)?;
+    if !db::tokens::exists(conn, account, token).await? {
+        return Err(Error::NotFound("token"));
+    }
+    db::budgets::set(conn, account, Some(token), budgets).await?;
+    let all = db::budgets::list(conn, account, &[token], BudgetOwner::Token).await?;
+    Ok(all.into_iter().filter(|(authority, _)| authority.is_some()).map(|(_, budget)| budget).collect())
+}
+
+/// Replaces the budgets of the account itself, in force for its next start.
+///
+/// # Errors
+///
+/// The rules of budgets.
+pub async fn set_for_account(conn: &mut PgConnection, account: &AccountUid, budgets: &[Budget]) -> Result<()> {
+    check(budgets)?;
+    Ok(db::budgets::set(conn, account, None, budgets).await?)
+}
+
+fn check(budgets: &[Budget]) -> Result<()> {
+    let violations = violations(budgets);
+    if violations.is_empty() { Ok(()) } else { Err(Error::Invalid(violations)) }
+}
