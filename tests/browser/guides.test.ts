@@ -145,3 +145,15 @@ scene("a failure that is shown leads to what it means", async ({ page, expect })
   await page.goto((await page.getByRole("link", { name: "About this error" }).getAttribute("href")) ?? "");
   await becomes(() => page.evaluate(() => document.querySelector(":target")?.textContent?.startsWith("internal_error")), true);
 });
+
+scene("the contract begins with what all calls share, and explains values", async ({ page }) => {
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await page.goto("/docs");
+  await page.getByRole("heading", { name: "Idempotency" }).first().waitFor();
+  await shot(page, "contract");
+  await page.getByText("List assets of the account or of a canvas").first().click();
+  await page.getByText("By name, whatever its case.").first().waitFor();
+  await shot(page, "contract-values");
+  // The viewer is another project's.
+  await page.goto("about:blank");
+});

@@ -31,7 +31,7 @@ pub fn page(article: &Article, at: usize) -> String {
 <body data-index="{INDEX}">
 <header>
 <a class="skip" href="#main">Skip to the content</a>
-<a class="home" href="{ROOT}"><img src="/icon.svg" alt="" width="26" height="26"><span>Canvas Service</span> <b>Guides</b></a>
+<a class="home" href="{ROOT}"><img src="/icon.svg" alt="" aria-hidden="true" width="26" height="26"><span>Canvas Service</span> <b>Guides</b></a>
 <search hidden>
 <input type="search" aria-label="Search the guides" placeholder="Search the guides" autocomplete="off" spellcheck="false">
 <kbd aria-hidden="true">/</kbd>
