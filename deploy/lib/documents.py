@@ -214,7 +214,9 @@ def image_faults():
     stages = set(re.findall(r"^FROM \S+ AS (\S+)$", (DEPLOY / "docker/Dockerfile").read_text(), re.M))
     for name in sorted(set(PROCESSES) - stages):
         yield f"deploy/docker/Dockerfile: there is no stage {name}"
-    for needed in ("deploy/lib/notices.py", "deploy/licenses"):
+    served = re.findall(r'^ +"([^"]+\.md)"', (ROOT / "gateway/src/docs/guides/files.rs").read_text(), re.M)
+    embedded = {"docs" if file.startswith("docs/") else file for file in served}
+    for needed in sorted({"deploy/lib/notices.py", "deploy/licenses"} | embedded):
         if needed not in let_in:
             yield f".dockerignore excludes {needed} from the image build"
     stages = (DEPLOY / "docker/Dockerfile").read_text().split("\nFROM ")

@@ -124,7 +124,7 @@ pub fn router(app: App) -> Router {
     // The tools call the contract as everybody does, through all that surrounds its routes.
     let tools = mcp::router(complete(router.clone()), &app);
     let found = discovery::router(&app.config.public_url);
-    let others = console.merge(admin).merge(tools).merge(links::router()).merge(found);
+    let others = console.merge(admin).merge(tools).merge(links::router()).merge(found).merge(docs::guides::router());
     let router = complete(router.merge(others));
     // Routes are matched after the path of a request to the console is mapped.
     Router::new().fallback_service(ServiceBuilder::new().map_request(console::enter).service(router))

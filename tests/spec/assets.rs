@@ -391,7 +391,14 @@ async fn a_list_is_filtered_by_words_model_time_and_tag() {
     let tag = |node: &Value, tags: Value| json!({"type": "node.update", "nodeId": node, "patch": {"metadata": {"tags": tags}}});
     let (favorite, rated) = (json!(["favorite"]), json!(["rating:3", "favorite"]));
     user.apply(&canvas, json!([tag(&json!(node), favorite), tag(&uploaded["node"], rated)])).await;
-    let stored = text(&user.get(&format!("/assets/{made}")).await.ok(), "/asset/createdAt").to_owned();
+    let read = user.get(&format!("/assets/{made}")).await.ok();
+    let stored = text(&read, "/asset/createdAt").to_owned();
+    let list = user.get(&format!("/assets?canvasId={canvas}")).await.ok();
+    let model = |handle: &str| {
+        let entry = list["assets"].as_array().and_then(|all| all.iter().find(|asset| asset["handle"] == handle));
+        entry.and_then(|entry| entry.get("model").cloned())
+    };
+    assert_eq!((model(made), model(other)), (Some(read["made"]["model"].clone()), None), "of an upload, none");
     for (query, expected) in [
         ("q=wide+cover", vec![made]),
         ("q=COVER%20Wide", vec![made]),

@@ -105,7 +105,14 @@ async fn a_compressed_canvas_is_the_one_of_its_revision() {
 async fn what_anybody_may_read_has_forms_that_are_made_once() {
     let stack = &Stack::without_workers().await;
     let anyone = stack.anonymous();
-    for path in ["/openapi.json", "/digest.md", "/console/openapi.json", "/llms.txt"] {
+    for path in [
+        "/openapi.json",
+        "/digest.md",
+        "/console/openapi.json",
+        "/llms.txt",
+        "/docs/guides/agents",
+        "/docs/guides.json",
+    ] {
         let plain = anyone.get(path).await.expect(200);
         assert_eq!(plain.header("content-encoding"), None);
         // Brotli takes longest, and nothing limits how often a stranger asks.

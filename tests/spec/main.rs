@@ -29,6 +29,7 @@ mod faults;
 mod findings;
 mod following;
 mod formats;
+mod guides;
 mod hostile;
 mod images;
 mod imports;

@@ -53,7 +53,8 @@ struct Files;
 /// The routes of the application's pages and files.
 pub fn router() -> Router<App> {
     let pages = PAGES.iter().fold(Router::new(), |router, path| router.route(path, get(page)));
-    pages.route("/c/{slug}", get(page_of_slug)).route("/static/{*path}", get(file))
+    let router = pages.route("/c/{slug}", get(page_of_slug)).route("/static/{*path}", get(file));
+    router.route("/licenses.txt", get(licenses))
 }
 
 async fn page_of_slug(method: Method, uri: Uri, Path(slug): Path<String>, headers: HeaderMap) -> Response {
@@ -77,6 +78,13 @@ pub async fn unknown(method: Method, uri: Uri, headers: HeaderMap) -> Response {
         }
         None => Problem::NotFound("path").into_response(),
     }
+}
+
+/// The licenses of the packages in the application.
+async fn licenses(headers: HeaderMap) -> Response {
+    let mut response = show(Files::get("licenses.txt"), &headers);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
 }
 
 fn show(page: Option<EmbeddedFile>, headers: &HeaderMap) -> Response {

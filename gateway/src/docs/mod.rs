@@ -1,7 +1,9 @@
 //! `/docs`: the contract document as a web page.
 //!
 //! The viewer is Redoc, vendored by `docs/vendor` and embedded compressed. The page and its scripts come from the service alone;
-//! its policy allows no inline script and no other origin.
+//! its policy allows no inline script and no other origin. The documents for people are beside it ([`guides`]).
+
+pub mod guides;
 
 use std::io::Read;
 use std::sync::LazyLock;

@@ -1,4 +1,19 @@
 import { init } from "/docs/redoc.js";
 
-const options = { disableTelemetry: true, router: "hash" };
-init("/api/canvas-agent/v1/openapi.json", options, document.getElementById("reference"));
+const CONTRACT = "/api/canvas-agent/v1/openapi.json";
+
+/** The viewer takes the descriptions of values by the values, and generators of clients take them in their order. */
+function explain(schema) {
+  if (schema === null || typeof schema !== "object") return;
+  const { enum: values, "x-enum-descriptions": descriptions } = schema;
+  if (Array.isArray(values) && Array.isArray(descriptions)) {
+    schema["x-enumDescriptions"] = Object.fromEntries(values.map((value, at) => [value, descriptions[at]]));
+    delete schema["x-enum-descriptions"];
+  }
+  Object.values(schema).forEach(explain);
+}
+
+const response = await fetch(CONTRACT);
+const contract = await response.json();
+explain(contract);
+init(contract, { disableTelemetry: true, router: "hash" }, document.getElementById("reference"));

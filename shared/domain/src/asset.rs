@@ -278,6 +278,8 @@ pub struct Asset {
     pub name: String,
     /// Title of the newest node that shows it and that the caller can read. In reads and lists. User-authored.
     pub title: Option<String>,
+    /// The provider's id of the model that made it. In lists; a read has `made`.
+    pub model: Option<String>,
     /// When it was stored.
     pub created_at: Timestamp,
     /// Media type of the stored bytes.
@@ -396,6 +398,7 @@ impl AssetRecord {
             kind: self.kind,
             name: self.name,
             title: None,
+            model: None,
             created_at: self.created_at,
             mime_type: self.mime_type,
             width: self.width,

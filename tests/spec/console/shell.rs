@@ -40,6 +40,16 @@ async fn every_page_is_the_application_under_a_strict_policy() {
 }
 
 #[tokio::test]
+async fn the_licenses_of_the_application_are_served_with_it() {
+    let stack = &Stack::without_workers().await;
+    let (application, ..) = stack.anonymous().fetch("/").await;
+    let (status, headers, text) = stack.anonymous().fetch("/licenses.txt").await;
+    assert_eq!(status, application);
+    assert_eq!(headers["content-type"], "text/plain; charset=utf-8");
+    assert!(status == 404 || text.contains("## react - "), "{text}");
+}
+
+#[tokio::test]
 async fn what_is_no_page_is_not_found() {
     let stack = &Stack::without_workers().await;
     for path in

@@ -430,9 +430,16 @@ async fn a_page_for_models_names_the_doors() {
     let stack = &stack().await;
     let page = stack.anonymous().get("/llms.txt").await.expect(200);
     let text = String::from_utf8(page.body.to_vec()).expect("UTF-8");
-    for part in
-        ["# Canvas Service", "/mcp", "[Digest]", "openapi.json", "/docs", "`canvas_edit`", "/skills/deliver/SKILL.md"]
-    {
+    for part in [
+        "# Canvas Service",
+        "/mcp",
+        "[Digest]",
+        "openapi.json",
+        "/docs",
+        "`canvas_edit`",
+        "/skills/deliver/SKILL.md",
+        "/docs/guides/agents",
+    ] {
         assert!(text.contains(part), "{part}");
     }
 }

@@ -213,11 +213,12 @@ interface AssetTilesProps extends Pick<Props, "many" | "choose" | "drag" | "empt
 
 type AssetTile = Tile & { listed: Listed };
 
-function tileOf(listed: Listed): AssetTile {
+function tileOf(listed: Listed, models: ReadonlyMap<string, string>): AssetTile {
   const { asset, canvas } = listed;
-  const { handle, name, kind, width, height, createdAt, previewUrl } = asset;
+  const { handle, name, kind, width, height, createdAt, previewUrl, model = "" } = asset;
+  const maker = models.get(model) ?? model;
   const title = asset.title || name;
-  const facts = [title, title === name ? "" : name, factsOf(asset), canvas === undefined ? "" : `in ${canvas}`];
+  const facts = [title, title === name ? "" : name, factsOf(asset), maker && `made by ${maker}`, canvas === undefined ? "" : `in ${canvas}`];
   const isVideo = kind === "video";
   return {
     key: handle,
@@ -226,7 +227,7 @@ function tileOf(listed: Listed): AssetTile {
     isVideo,
     width,
     height,
-    note: [ago(createdAt), sizeOf(asset)].filter(Boolean).join(" · "),
+    note: [ago(createdAt), maker, sizeOf(asset)].filter(Boolean).join(" · "),
     hint: facts.filter(Boolean).join("\n"),
     listed,
   };
@@ -243,7 +244,8 @@ function AssetTiles({ where, filter, isFiltered, clear, size, many, action, choo
   const setEnd = useNextPages(list);
   const { hasNextPage, isFetching, isPlaceholderData, fetchNextPage } = list;
   const pages = list.data?.pages;
-  const tiles = useMemo(() => [...new Map(pages?.flatMap(({ items }) => items).map((item) => [item.asset.handle, tileOf(item)])).values()], [pages]);
+  const models = useModelNames();
+  const tiles = useMemo(() => [...new Map(pages?.flatMap(({ items }) => items).map((item) => [item.asset.handle, tileOf(item, models)])).values()], [pages, models]);
   if (list.isLoadingError) return <Failure title="The images cannot be loaded" error={list.error} retry={list.refetch} />;
   const isOver = list.isSuccess && !isPlaceholderData && tiles.length === 0 && !hasNextPage;
   return (

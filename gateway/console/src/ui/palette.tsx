@@ -1,6 +1,7 @@
 /** A list of commands and places that is searched from the keyboard, and a list of keys. */
 import { type KeyboardEvent, type ReactNode, useEffect, useId, useState } from "react";
 import { Dialog } from "./dialog.tsx";
+import { Help } from "./help.tsx";
 import { keyNames } from "./keys.ts";
 import styles from "./palette.module.css";
 import { Button, Icon } from "./parts.tsx";
@@ -28,6 +29,7 @@ export function KeyDialog({ groups, close }: { groups: KeyGroup[]; close: () => 
     <Dialog label="Keyboard shortcuts" className={styles.list} close={close}>
       <header className={styles.head}>
         <h2>Keyboard shortcuts</h2>
+        <Help />
         <Button look="quiet" aria-label="Close" onClick={close}>
           <Icon name="close" />
         </Button>

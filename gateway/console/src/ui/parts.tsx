@@ -2,6 +2,7 @@
 import type { ComponentProps, ReactNode } from "react";
 import { Problem } from "../errors.ts";
 import { errorWords } from "../words.ts";
+import { GUIDES } from "./guides.ts";
 import styles from "./parts.module.css";
 
 const ICONS = {
@@ -169,7 +170,8 @@ export function Empty({ title, children, image }: { title: string; children?: Re
 
 /** A failed request: what happened and what to do, another attempt, and for support what the service said and its request id. */
 export function Failure({ title, error, retry }: { title: string; error: unknown; retry?: () => unknown }) {
-  const words = error instanceof Problem ? errorWords(error.code) : undefined;
+  const code = error instanceof Problem ? error.code : undefined;
+  const words = errorWords(code);
   return (
     <div className={styles.page} role="alert">
       <span className={styles.sign}>
@@ -186,6 +188,11 @@ export function Failure({ title, error, retry }: { title: string; error: unknown
         <details className={styles.support}>
           <summary>Details for support</summary>
           <p dir="auto">{messageOf(error)}</p>
+          <p>
+            <a href={`${GUIDES.errors}#${code}`} target="_blank" rel="noreferrer">
+              About this error
+            </a>
+          </p>
           <RequestId error={error} />
         </details>
       )}

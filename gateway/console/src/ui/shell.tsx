@@ -5,6 +5,7 @@ import { Link, useLocation } from "wouter";
 import { api } from "../api.ts";
 import { day, number } from "../format.ts";
 import { useSession } from "../session.ts";
+import { GUIDES } from "./guides.ts";
 import { useIsLater } from "./hooks.ts";
 import { keyNames } from "./keys.ts";
 import { useLeave } from "./leave.tsx";
@@ -162,6 +163,9 @@ function AccountMenu() {
             Administration
           </Link>
         )}
+        <a className={styles.entry} href={GUIDES.console} target="_blank" rel="noreferrer">
+          Guide
+        </a>
         <a className={styles.entry} href="/docs">
           API documentation
         </a>

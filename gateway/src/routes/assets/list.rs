@@ -115,10 +115,13 @@ pub async fn list(State(app): State<App>, caller: Caller<ReadAsset>, OriginalUri
     let page = page(&app, &scope, request.limit, &mut found, |asset| AssetAfter::new(asset, sort));
     let handles: Vec<AssetHandle> = found.iter().map(|asset| asset.handle.clone()).collect();
     let mut places = lineage::places(&mut connection, &caller.account, &handles, 1).await?;
+    let mut models = lineage::models(&mut connection, &handles).await?;
     let now = service::clock::now();
     let document = |asset: AssetRecord| {
-        let (urls, places) = (app.previews.urls(&app.keys, &asset, now), places.remove(&asset.handle));
-        Asset { title: title_of(&places.unwrap_or_default()), ..asset.document(&caller.account, urls) }
+        let urls = app.previews.urls(&app.keys, &asset, now);
+        let title = title_of(&places.remove(&asset.handle).unwrap_or_default());
+        let model = models.remove(&asset.handle);
+        Asset { title, model, ..asset.document(&caller.account, urls) }
     };
     let assets = found.into_iter().map(document).collect();
     Ok(reply::ok(&AssetList { assets, page }))

@@ -132,6 +132,23 @@ async fn read_places(
     Ok((places, lacking))
 }
 
+/// The provider's ids of the models that made these assets, of those that one made. The caller of this function has checked access to the
+/// assets.
+#[tracing::instrument(skip_all, name = "db.asset.models")]
+pub async fn models(conn: &mut PgConnection, assets: &[AssetHandle]) -> Result<HashMap<AssetHandle, String>> {
+    let (owners, ids) = columns(assets);
+    let rows = sqlx::query!(
+        r#"SELECT a.owner_uid, a.id, a.made ->> 'model' AS "model!"
+           FROM unnest((SELECT $1::text[]), (SELECT $2::text[])) AS named (owner_uid, id)
+           JOIN assets a ON a.owner_uid = named.owner_uid AND a.id = named.id
+           WHERE a.made ->> 'model' IS NOT NULL"#,
+        &owners,
+        &ids,
+    );
+    let rows = rows.fetch_all(conn).await?.into_iter();
+    Ok(rows.map(|row| (handle(row.owner_uid, row.id), row.model)).collect())
+}
+
 /// The number of nodes that show an asset on canvases that `reader` may not read.
 #[tracing::instrument(skip_all, name = "db.asset.hidden_places")]
 pub async fn hidden_places(conn: &mut PgConnection, reader: &AccountUid, asset: &AssetHandle) -> Result<i64> {

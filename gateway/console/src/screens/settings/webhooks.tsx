@@ -3,6 +3,7 @@ import { useSearchParams } from "wouter";
 import type { RunSummary } from "../../api.ts";
 import { ago, moment, until } from "../../format.ts";
 import { type Delivery, type DeliveryError, type DeliveryStatus, person } from "../../person.ts";
+import { GUIDES } from "../../ui/guides.ts";
 import { useClock } from "../../ui/hooks.ts";
 import { Button, Empty, Failure, Notice, Waiting } from "../../ui/parts.tsx";
 import parts from "../../ui/parts.module.css";
@@ -175,8 +176,8 @@ function Verification() {
         {`printf '%s.%s.%s' "$ID" "$TIMESTAMP" "$BODY" | openssl dgst -sha256 -hmac "$SECRET" -binary | base64`}
       </pre>
       <p>
-        Libraries take the secret as <code>whsec_</code> and its base64. The <a href="/docs">API documentation</a> has the events; the guide to webhooks in the
-        documents of the service has complete receivers in three languages.
+        Libraries take the secret as <code>whsec_</code> and its base64. The <a href="/docs">API documentation</a> has the events; the{" "}
+        <a href={GUIDES.webhooks}>guide to webhooks</a> has complete receivers in three languages.
       </p>
     </details>
   );
