@@ -203,6 +203,29 @@ scene("a run is canceled with its empty nodes, after a question", async ({ page,
   assert(!graph.nodes.some(({ title }) => title.startsWith("Never")), "its empty nodes are deleted");
 });
 
+scene("what is made at several selected places is canceled from the bar, after one question", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Cancel several", []);
+  const model = await simulated();
+  const start = async (title: string) => {
+    const { revision } = await read(canvas);
+    return (await send<{ run: string }>("POST", "/images/generate", { canvasId: canvas.handle, baseRevision: revision, idempotencyKey: randomUUID(), prompt: "a boat [[sim:hang]]", model, place: { title } })).run;
+  };
+  const runs = [await start("First"), await start("Second")];
+  await openBoard(page, url);
+  await page.keyboard.press("0");
+  await node(page, "First").click();
+  const bar = page.getByRole("toolbar", { name: /^What to do with/ });
+  await bar.getByRole("button", { name: "Cancel", exact: true }).waitFor();
+  await page.keyboard.press("Control+a");
+  await bar.getByRole("button", { name: "Cancel", exact: true }).click();
+  const question = page.getByRole("dialog", { name: "Cancel 2 runs?" });
+  await isAccessible();
+  await question.getByRole("button", { name: "Cancel them" }).click();
+  await until(canvas, "their places are deleted", ({ nodes }) => nodes.length === 0);
+  for (const run of runs) for (let status = ""; status !== "canceled"; ) ({ status } = await send<{ status: string }>("GET", `/runs/${run}`));
+});
+
 scene("videos are played in the list of runs", async ({ page, expect }) => {
   expect(NOBODY);
   const { uid, token } = await stranger();

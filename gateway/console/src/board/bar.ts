@@ -16,14 +16,14 @@ import { attemptAt, imageBefore } from "./attempts.ts";
 import type { Board } from "./board.ts";
 import { PALETTE, YELLOW } from "./colors.ts";
 import { CHOOSE_FILES, type Command, COMMANDS, isPossible } from "./commands.ts";
-import { isEmptySlot, letterSize } from "./gestures.ts";
+import { isEmptySlot, letterSize, runsAt } from "./gestures.ts";
 import { filesIn, partOf, pathsOf, titleOf } from "./export-names.ts";
 import { MOST_DRAWN } from "./limits.ts";
 import { type Arrangement, arrangement, layOut, MOST_ARRANGED } from "./layout.ts";
 import { draftOf } from "./making.ts";
 import { FAVORITE, isPicture, LABELS, marksOf, rate, toggleMark } from "./marks.ts";
 import { hasSlides } from "./slides.ts";
-import { makeAgain, openPrompt } from "./prompting.ts";
+import { makeAgain, openPrompt, write } from "./prompting.ts";
 import { touches } from "./spatial.ts";
 import { madeOnStage, openStage, reopenStage, type Tool } from "./stage.ts";
 
@@ -174,6 +174,7 @@ const ROWS: Record<string, Row> = {
   edit: { label: "Edit", labelOf: ({ nodes }) => (nodes.length > 1 ? "Edit each" : "Edit"), icon: "edit", can: mayMakeImages, run: make("edit") },
   variations: { label: "Variations", icon: "copy", can: mayMakeImages, run: make("variations") },
   // Elsewhere, the Prompt is open on it.
+  cancel: { label: "Cancel", icon: "close", isRemote: true, can: ({ nodes }) => runsAt(nodes).length > 0, run: ({ board }) => board.set({ dialog: "cancel" }) },
   fill: { label: "Make", icon: "agent", can: (selected) => isNarrow() && mayMakeImages(selected), run: ({ board }) => openPrompt(board) },
   "make-from": { label: "Make from this", icon: "agent", can: mayMakeImages, run: make("generate") },
   "use-in-make": { label: "Use in Make", icon: "agent", can: mayMakeImages, run: make("generate") },
@@ -184,7 +185,17 @@ const ROWS: Record<string, Row> = {
   format: { label: "Format", icon: "ratio", isForm: true, run: ({ board }) => board.set({ menu: { kind: "format", at: atItem("format") } }) },
   actions: { label: "Actions", icon: "sliders", rows: "crop resize turn grade overlay join" },
   "add-text": onStage("text", action("add-text-to-image", "Text", "text"), ["Shift+T"]),
-  rework: { label: "Edit the crop, text or colors", labelOf: (selected) => `Edit the ${madeOnStage(one(selected))?.tool}`, icon: "edit", can: (selected) => madeOnStage(one(selected)) !== undefined, run: (selected) => reopenStage(selected.board, one(selected)) },
+  mask: {
+    label: "Mask",
+    icon: "brush",
+    keys: ["B"],
+    can: (selected) => isOne(selected) && mayMakeImages(selected),
+    run: (selected) => {
+      write(selected.board, { mode: "edit" });
+      openStage(selected.board, "mask", one(selected));
+    },
+  },
+  rework: { label: "Edit what it was made with", labelOf: (selected) => `Edit the ${madeOnStage(one(selected))?.tool}`, icon: "edit", can: (selected) => madeOnStage(one(selected)) !== undefined, run: (selected) => reopenStage(selected.board, one(selected)) },
   before: {
     label: "Before",
     labelOf: ({ board }) => (board.getUi().before === undefined ? "Before" : "After"),
@@ -194,10 +205,10 @@ const ROWS: Record<string, Row> = {
     can: (selected) => imageBefore(selected.board, one(selected)) !== undefined,
     run: (selected) => selected.board.set({ before: selected.board.getUi().before === undefined ? one(selected).id : undefined }),
   },
-  resize: action("resize", "Resize…", "resize"),
+  resize: onStage("size", action("resize", "Resize", "resize")),
   turn: onStage("crop", action("rotate", "Turn", "turn")),
   grade: onStage("colors", action("color-grade", "Colors", "color")),
-  overlay: action("overlay-image", "Overlay…", "layers", 2),
+  overlay: { label: "Overlay", icon: "layers", can: ({ nodes }) => nodes.length <= 2, run: ({ board, nodes: [below, over] }) => below && openStage(board, "overlay", below, over) },
   join: action("side-by-side-composite", "Join side by side…", "row", 2),
   frame: action("video-frame", "Image of a moment…", "image"),
   // Arrange
@@ -280,18 +291,18 @@ const SHARED: Record<string, { icon: IconName; label: string; run: (board: Board
 const LAST = "duplicate show front back lock inspect";
 /** What a selection has, in the order of the bar, and behind its last button. */
 const TABLE: Record<Kind, [bar: string, more: string]> = {
-  image: ["edit variations format crop add-text favorite download", `look rework before mark again resize turn grade section export rename connect-to ${LAST} delete`],
+  image: ["edit variations format crop add-text favorite download", `look rework mask before mark again resize turn grade overlay section export rename connect-to ${LAST} delete`],
   images: ["edit format add-text actions use-in-make compare arrange section download", `look variations favorite mark connect export ${LAST} delete`],
-  slot: ["attempt fill upload choose delete", `rename section export connect-to ${LAST}`],
+  slot: ["cancel attempt fill upload choose delete", `rename section export connect-to ${LAST}`],
   text: ["make-from smaller larger lines color grow arrange", `write rename section connect connect-to export ${LAST} delete`],
   section: ["tidy fit present export color members", `rename recipes connect-to ${LAST} delete`],
   video: ["look frame favorite download", `mark section export rename connect-to ${LAST} delete`],
-  mixed: ["arrange section use-in-make download", `favorite mark connect members export ${LAST} delete`],
+  mixed: ["cancel arrange section use-in-make download", `favorite mark connect members export ${LAST} delete`],
   link: ["purpose around delete", ""],
 };
 /** With more nodes than this, only these are there: the others have no use then. */
 const MANY = 200;
-const FOR_MANY = new Set(["look", "favorite", "mark", "arrange", "section", "download", "export", "delete", "lock", "duplicate", "show"]);
+const FOR_MANY = new Set(["cancel", "look", "favorite", "mark", "arrange", "section", "download", "export", "delete", "lock", "duplicate", "show"]);
 
 const split = (ids: string) => ids.split(" ").filter(Boolean);
 

@@ -8,10 +8,10 @@ import type { Change } from "../sync/change.ts";
 import type { Engine } from "../sync/engine.ts";
 import { type Graph, type Node, withFields } from "../sync/graph.ts";
 import type { Size } from "../view.ts";
-import { isActive, isOver, work } from "../work.ts";
+import { isOver, work } from "../work.ts";
 import type { Board } from "./board.ts";
 import { keep } from "./engines.ts";
-import { removed, statusAt, workAt } from "./gestures.ts";
+import { removed, runsAt, statusAt } from "./gestures.ts";
 import { actionKeptBy, batchOf, keptBatch } from "./making.ts";
 import { selectResults } from "./prompting.ts";
 import { type Plan, planAction, sourcesOf, startFor, targetsFor } from "./runs.ts";
@@ -243,11 +243,8 @@ function take({ engine, graph }: Board, batch: Batch | undefined, nodes: Node[])
 
 /** Ends the work that fills these nodes, as far as it has begun. */
 function end({ graph }: Board, ids: string[]): void {
-  const runs = new Set(ids.flatMap((id) => {
-    const node = graph.nodes.get(id);
-    return node && node.asset === undefined && isActive(statusAt(node) ?? "canceled") ? (workAt(node) ?? []) : [];
-  }));
-  for (const run of runs) void work.cancel(run, false).catch(() => {});
+  const nodes = ids.flatMap((id) => graph.nodes.get(id) ?? []);
+  for (const { handle } of runsAt(nodes)) void work.cancel(handle, false).catch(() => {});
 }
 
 /** Ends what is not made yet, and deletes its targets. */

@@ -25,7 +25,7 @@ interface Props {
   url: string | undefined;
 }
 
-export function ColorsPicture({ stage, action, size, scale, url }: Omit<Props, "board">) {
+export function ColorsPicture({ stage, action, size, scale, url, isBefore }: Omit<Props, "board"> & { isBefore: boolean }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const pixels = usePixels(url, size, MOST_SIDE);
   const [isPressed, setIsPressed] = useState(false);
@@ -34,11 +34,11 @@ export function ColorsPicture({ stage, action, size, scale, url }: Omit<Props, "
     if (!pixels) return;
     const request = requestAnimationFrame(() => {
       const shown = new ImageData(new Uint8ClampedArray(pixels.data), pixels.width, pixels.height);
-      if (!isPressed) grade(shown.data, JSON.parse(params) as Record<string, string | number>);
+      if (!isPressed && !isBefore) grade(shown.data, JSON.parse(params) as Record<string, string | number>);
       canvas.current?.getContext("2d")?.putImageData(shown, 0, 0);
     });
     return () => cancelAnimationFrame(request);
-  }, [pixels, params, isPressed]);
+  }, [pixels, params, isPressed, isBefore]);
   return (
     <div className={styles.plane} onPointerDown={() => setIsPressed(true)} onPointerUp={() => setIsPressed(false)} onPointerCancel={() => setIsPressed(false)} onPointerLeave={() => setIsPressed(false)}>
       <div className={`${styles.view} ${styles.page}`} style={{ width: size.width * scale, height: size.height * scale }} title="Press to see it as it was">
@@ -48,38 +48,45 @@ export function ColorsPicture({ stage, action, size, scale, url }: Omit<Props, "
   );
 }
 
-export function ColorsTools({ board, stage, action }: Pick<Props, "board" | "stage" | "action">) {
-  const known = (id: string) => action.parameters.find((one) => one.id === id);
-  const value = (parameter: Parameter) => stage.entries[parameter.id] ?? entryOf(parameter);
+const valueOf = ({ entries }: Stage, parameter: Parameter) => entries[parameter.id] ?? entryOf(parameter);
+
+/** A slider for each of these parameters. A double-click makes it neutral. */
+export function Sliders({ ids, board, stage, action }: Pick<Props, "board" | "stage" | "action"> & { ids: readonly string[] }) {
   const set = (id: string, entry: string) => board.set({ stage: entered(stage, id, entry) });
-  const preset = known("preset");
-  const intensity = known("intensity");
+  return (
+    <div className={styles.sliders}>
+      {ids.flatMap((id) => {
+        const parameter = action.parameters.find((one) => one.id === id);
+        if (!parameter) return [];
+        const { title, min = -100, max = 100 } = parameter;
+        return (
+          <label key={id} className={styles.slider} title={parameter.description}>
+            <span>{title}</span>
+            <input
+              type="range"
+              data-first={id === ids[0] || undefined}
+              min={min}
+              max={max}
+              step={max - min <= 10 ? 0.05 : 1}
+              value={Number(valueOf(stage, parameter))}
+              onChange={({ target }) => set(id, target.value)}
+              onDoubleClick={() => set(id, entryOf(parameter))}
+            />
+            <output>{valueOf(stage, parameter)}</output>
+          </label>
+        );
+      })}
+    </div>
+  );
+}
+
+export function ColorsTools({ board, stage, action }: Pick<Props, "board" | "stage" | "action">) {
+  const preset = action.parameters.find(({ id }) => id === "preset");
+  const hasPreset = preset !== undefined && valueOf(stage, preset) !== "none";
   return (
     <>
-      <div className={styles.sliders}>
-        {[...SLIDERS, ...(preset && value(preset) !== "none" && intensity ? [intensity.id] : [])].flatMap((id) => {
-          const parameter = known(id);
-          if (!parameter) return [];
-          const { title, min = -100, max = 100 } = parameter;
-          return (
-            <label key={id} className={styles.slider} title={parameter.description}>
-              <span>{title}</span>
-              <input
-                type="range"
-                data-first={id === SLIDERS[0] || undefined}
-                min={min}
-                max={max}
-                step={max - min <= 10 ? 0.05 : 1}
-                value={Number(value(parameter))}
-                onChange={({ target }) => set(id, target.value)}
-                onDoubleClick={() => set(id, entryOf(parameter))}
-              />
-              <output>{value(parameter)}</output>
-            </label>
-          );
-        })}
-      </div>
-      {preset && <div className={styles.fields}><ParameterField parameter={preset} value={value(preset)} problem={undefined} set={(entry) => set("preset", entry)} /></div>}
+      <Sliders ids={hasPreset ? [...SLIDERS, "intensity"] : SLIDERS} board={board} stage={stage} action={action} />
+      {preset && <div className={styles.fields}><ParameterField parameter={preset} value={valueOf(stage, preset)} problem={undefined} set={(entry) => board.set({ stage: entered(stage, preset.id, entry) })} /></div>}
     </>
   );
 }

@@ -22,25 +22,14 @@ export function ActionPreview({ action, entries, asset }: { action: Action; entr
   if (!data || url === undefined || !isPreviewed(action.slug)) return null;
   const preview = previewOf(action.slug, params, data);
   // The image as it is, so that the form does not jump while a number is typed.
-  const { size, image, degrees, flip, background, isBlurred }: Preview = preview ?? { size: data, image: { x: 0, y: 0, width: data.width, height: data.height } };
+  const whole: Preview = { size: data, image: { x: 0, y: 0, width: data.width, height: data.height } };
+  const { size } = preview ?? whole;
   const isText = action.slug === "add-text-to-image";
-  const turn = [degrees && `rotate(${degrees}deg)`, flip?.x && "scaleX(-1)", flip?.y && "scaleY(-1)"].filter(Boolean).join(" ");
   return (
     <figure className={`${styles.figure} ${styles.preview}`}>
       <div className={styles.stage}>
-        <div className={styles.result} style={{ aspectRatio: `${size.width} / ${size.height}`, width: `min(100%, ${(200 * size.width) / size.height}px)`, ...(background && { background }) }}>
-          {isBlurred && <img className={styles.blurred} src={url} alt="" aria-hidden="true" />}
-          <img
-            src={url}
-            alt="About what the Action makes"
-            style={{
-              left: percent(image.x, size.width),
-              top: percent(image.y, size.height),
-              width: percent(image.width, size.width),
-              height: percent(image.height, size.height),
-              ...(turn && { transform: turn }),
-            }}
-          />
+        <div className={styles.result} style={{ aspectRatio: `${size.width} / ${size.height}`, width: `min(100%, ${(200 * size.width) / size.height}px)` }}>
+          <Result preview={preview ?? whole} url={url} />
           {isText && <TextBox params={params} height={size.height} />}
         </div>
       </div>
@@ -48,6 +37,28 @@ export function ActionPreview({ action, entries, asset }: { action: Action; entr
         {preview ? `About ${Math.round(size.width)} × ${Math.round(size.height)} pixels. The result can differ a little.` : "The image as it is: a value is missing or not possible."}
       </figcaption>
     </figure>
+  );
+}
+
+/** The image as it is in what is made, which fills the element around it. */
+export function Result({ preview: { size, image, degrees, flip, background, isBlurred }, url }: { preview: Preview; url: string }) {
+  const turn = [degrees && `rotate(${degrees}deg)`, flip?.x && "scaleX(-1)", flip?.y && "scaleY(-1)"].filter(Boolean).join(" ");
+  return (
+    <div className={styles.made} style={background ? { background } : undefined}>
+      {isBlurred && <img className={styles.blurred} src={url} alt="" aria-hidden="true" />}
+      <img
+        src={url}
+        alt="About what the Action makes"
+        draggable={false}
+        style={{
+          left: percent(image.x, size.width),
+          top: percent(image.y, size.height),
+          width: percent(image.width, size.width),
+          height: percent(image.height, size.height),
+          ...(turn && { transform: turn }),
+        }}
+      />
+    </div>
   );
 }
 

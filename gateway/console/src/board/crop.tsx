@@ -4,6 +4,7 @@ import { Icon, Button } from "../ui/parts.tsx";
 import type { Box, Point, Size } from "../view.ts";
 import { useIsTouch } from "../ui/screen.ts";
 import type { Board } from "./board.ts";
+import { type Grab, grab } from "./grab.ts";
 import { middleOf } from "./spatial.ts";
 import { type Crop, cropOf, cropped, drawnCrop, entered, type Handle, MOST_DEGREES, movedCrop, ratioIn, resetCrop, resizedCrop, snappedBy, snappedMove, type Stage, uprightSize, withDegrees, withMirror, withQuarter, withRatio, withSidesSwapped } from "./stage.ts";
 import styles from "./stage.module.css";
@@ -14,11 +15,6 @@ const TURNING = 36;
 const DRAWING = 4;
 const HANDLES: Handle[] = [-1, 0, 1].flatMap((y) => [-1, 0, 1].flatMap((x) => (x === 0 && y === 0 ? [] : { x, y } as Handle)));
 const RATIOS = ["1:1", "4:5", "3:4", "2:3", "9:16", "16:9", "1.91:1"];
-
-/** A drag on the Stage, which Escape ends. */
-export interface Grab {
-  gesture: string;
-}
 
 interface Props {
   board: Board;
@@ -49,34 +45,24 @@ export function CropPicture({ board, stage, size, scale, url, grabRef }: Props) 
 
   function begin(event: PointerEvent<HTMLDivElement>) {
     if (event.button !== 0 || !event.isPrimary) return;
-    const plane = event.currentTarget;
-    const frame = (plane.firstElementChild as HTMLElement).getBoundingClientRect();
+    const frame = (event.currentTarget.firstElementChild as HTMLElement).getBoundingClientRect();
     const at = ({ clientX, clientY }: { clientX: number; clientY: number }): Point => ({ x: (clientX - frame.left) / scale, y: (clientY - frame.top) / scale });
     const from = at(event);
     const named = (event.target as HTMLElement).dataset["handle"];
     const kind = kindAt(from, named, box, upright, TURNING / scale);
     if (!kind) return;
-    event.preventDefault();
-    plane.setPointerCapture(event.pointerId);
     const start: Crop = { box, degrees };
-    const own: Grab = { gesture: crypto.randomUUID() };
-    grabRef.current = own;
     setParts("turn" in kind ? 9 : 3);
-    const stop = new AbortController();
-    const move = (next: globalThis.PointerEvent) => {
-      if (next.pointerId !== event.pointerId) return;
-      const now = board.getUi().stage;
-      if (grabRef.current !== own || !now) return end();
-      const changed = after(now, kind, start, from, at(next), upright, next, scale, own.gesture);
-      if (changed) board.set({ stage: changed });
-    };
-    function end() {
-      stop.abort();
-      setParts(0);
-      if (grabRef.current === own) grabRef.current = undefined;
-    }
-    addEventListener("pointermove", move, { signal: stop.signal });
-    for (const type of ["pointerup", "pointercancel"]) addEventListener(type, end, { signal: stop.signal });
+    grab(
+      event,
+      grabRef,
+      (next, gesture) => {
+        const now = board.getUi().stage;
+        const changed = now && after(now, kind, start, from, at(next), upright, next, scale, gesture);
+        if (changed) board.set({ stage: changed });
+      },
+      () => setParts(0),
+    );
   }
 
   const at = (value: number) => value * scale;
@@ -84,7 +70,7 @@ export function CropPicture({ board, stage, size, scale, url, grabRef }: Props) 
     <div className={styles.plane} onPointerDown={begin}>
       <div className={styles.view} style={{ width: at(upright.width), height: at(upright.height) }}>
         <Turned url={url} size={size} stage={stage} degrees={degrees} scale={scale} />
-        <div className={styles.rectangle} role="group" tabIndex={0} data-first data-rectangle aria-label={nameOf(stage, upright)} style={{ left: at(box.x), top: at(box.y), width: at(box.width), height: at(box.height) }}>
+        <div className={styles.rectangle} role="group" data-after tabIndex={0} data-first data-rectangle aria-label={nameOf(stage, upright)} style={{ left: at(box.x), top: at(box.y), width: at(box.width), height: at(box.height) }}>
           {parts > 0 && (
             <svg viewBox={`0 0 ${parts} ${parts}`} preserveAspectRatio="none" aria-hidden="true">
               <path d={grid(parts)} vectorEffect="non-scaling-stroke" />

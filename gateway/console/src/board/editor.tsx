@@ -8,6 +8,7 @@ import type { CanvasReview, CanvasSummary } from "../api.ts";
 import { count, firstOf } from "../format.ts";
 import type { Live } from "../live.ts";
 import { Peers } from "../pointers.ts";
+import { CancelDialog } from "../screens/cancel.tsx";
 import { Connection, Presence, Side } from "../screens/canvas-parts.tsx";
 import page from "../screens/canvas.module.css";
 import { askingIn, Review } from "../screens/review.tsx";
@@ -41,6 +42,7 @@ import { hasMarks } from "./filter.ts";
 import { FilterRow, useFilterAddress } from "./filter.tsx";
 import { reasonOf } from "./failure.ts";
 import { FormatForm } from "./format.tsx";
+import { runsAt } from "./gestures.ts";
 import { nodesOf } from "./videos.ts";
 import { Inspector } from "./inspector.tsx";
 import { MOST_TEXT } from "./limits.ts";
@@ -334,7 +336,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
               <ActivityLine board={board} news={snapshot.news} own={session.label} />
               <TapState board={board} ui={ui} />
             </div>
-            {graph && ui.stage && <StageLayer board={board} canvas={handle} stage={ui.stage} />}
+            {graph && ui.stage && <StageLayer board={board} canvas={handle} stage={ui.stage} ui={ui} />}
           </div>
           {ui.panel === "outline" && graph && (
             <Side title="Outline" close={() => board.closePanel()}>
@@ -382,6 +384,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
         {ui.look && graph && <BoardLook board={board} graph={graph} look={ui.look} close={() => board.set({ look: undefined })} />}
         {ui.dialog === "palette" && graph && <Palette board={board} close={() => closeDialog(board, "palette")} />}
         {ui.dialog === "present" && <Present board={board} slidesOf={slidesOf} partOf={partOf} SlideView={SlideView} close={() => closeDialog(board, "present")} />}
+        {ui.dialog === "cancel" && <CancelSelected board={board} close={() => closeDialog(board, "cancel")} />}
         {ui.dialog === "keys" && <KeyList board={board} close={() => closeDialog(board, "keys")} />}
         {ui.dialog === "share" && <ShareDialog canvas={shared} close={() => closeDialog(board, "share")} />}
       </Shell>
@@ -425,6 +428,12 @@ function useEndings(board: Board, graph: Graph | undefined, mayKnow: boolean): v
     const said = new Set(batchesOf(board).getIds());
     for (const ending of endings(before, graph).filter(({ nodes }) => !nodes.some((node) => said.has(batchOf(node)?.id ?? "")))) board.announce(ending, async (node) => (mayKnow ? reasonOf(node) : undefined));
   }, [board, graph, mayKnow]);
+}
+
+/** Asks before the work that fills the selected nodes is canceled. What ends in the meantime is still in the question. */
+function CancelSelected({ board, close }: { board: Board; close: () => void }) {
+  const [runs] = useState(() => runsAt(board.selected));
+  return <CancelDialog runs={runs} hasTargets close={close} canceled={() => {}} />;
 }
 
 /** Closes this dialog. Another one may have been opened since, if it was closed by the browser. */

@@ -3,7 +3,7 @@ import { type Change, remove, update } from "../sync/change.ts";
 import { type Connection, type Graph, isSection, type Node, type Purpose, type Role, valueOf, withFields } from "../sync/graph.ts";
 import type { Box, Point, Size } from "../view.ts";
 import { PURPOSE_WORDS, ROLE_WORDS } from "../words.ts";
-import { isOver, statusOf } from "../work.ts";
+import { isActive, isOver, statusOf } from "../work.ts";
 import { linksAt } from "./links.ts";
 import { marksSaid } from "./marks.ts";
 import { placeFor, type Where } from "./places.ts";
@@ -256,6 +256,16 @@ export const kindOf = (node: Node): string => (isSection(node) ? "Section" : nod
 
 /** The handle of the work at a node: of a run, or of the job that makes a video. */
 export const workAt = ({ type, metadata: { job } }: Node): string | undefined => (type === "video" ? (job?.id ?? job?.run) : job?.run);
+
+/** The runs that fill these nodes now, each once. */
+export function runsAt(nodes: Node[]): { handle: string; kind: string; operation: string; creditCost: number }[] {
+  const runs = nodes.flatMap((node) => {
+    const handle = workAt(node);
+    const isRunning = node.asset === undefined && isActive(statusAt(node) ?? "canceled");
+    return handle !== undefined && isRunning ? [[handle, { handle, kind: node.type === "video" ? "video" : "image", operation: node.metadata.job?.operation ?? "", creditCost: 0 }] as const] : [];
+  });
+  return [...new Map(runs).values()];
+}
 
 /** The status of the work at a node. Work that failed in part has succeeded where it has made something. */
 export const statusAt = ({ metadata: { job, provenance } }: Node): string | undefined => (job && provenance?.run === job.run && isOver(job.status) ? "succeeded" : job?.status);

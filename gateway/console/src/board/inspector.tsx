@@ -289,24 +289,21 @@ function Colors({ board, nodes }: { board: Board; nodes: Node[] }) {
 /** The work that fills the node. */
 function Work({ board, node }: { board: Board; node: Node }) {
   const { scopes } = useSession().session;
-  const [isCanceling, setIsCanceling] = useState(false);
   const { job } = node.metadata;
   const failure = useFailure(node);
   // Of a video, who started it sees more.
   if (!job || statusAt(node) === "succeeded" || node.type === "video") return null;
-  const run = { handle: job.run, kind: "image", operation: job.operation, creditCost: 0 };
   const attempt = attemptAt(board, [node], scopes);
   return (
     <section className={styles.group} aria-label="Work">
       <p className={styles.work}>
         <span>
-          {nameOf(run)}: {isOver(job.status) ? statusOf(job.status).toLowerCase() : <NodeStatus node={node} status={job.status} />}
+          {nameOf({ kind: "image", operation: job.operation })}: {isOver(job.status) ? statusOf(job.status).toLowerCase() : <NodeStatus node={node} status={job.status} />}
         </span>
-        {board.canChange && isActive(job.status) && <Button onClick={() => setIsCanceling(true)}>Cancel</Button>}
+        {board.canChange && isActive(job.status) && <Button onClick={() => board.set({ dialog: "cancel" })}>Cancel</Button>}
       </p>
       {failure && <Reason failure={failure} />}
       {attempt && <Button onClick={attempt}>New attempt…</Button>}
-      {isCanceling && <CancelDialog run={run} hasTargets close={() => setIsCanceling(false)} canceled={() => {}} />}
     </section>
   );
 }
@@ -367,7 +364,7 @@ function Video({ board, canvas, node, video }: { board: Board; canvas: string; n
       </p>
       {isCanceling && (
         <CancelDialog
-          run={{ handle: job.id, kind: "video", operation: "generate", creditCost: job.creditCost }}
+          runs={[{ handle: job.id, kind: "video", operation: "generate", creditCost: job.creditCost }]}
           hasTargets={video.by === undefined}
           close={() => setIsCanceling(false)}
           canceled={() => void queries.invalidateQueries({ queryKey: ["video", job.id] })}
@@ -402,7 +399,7 @@ interface ActionsProps {
 function Actions({ medium, board, canvas, sources, attempt }: ActionsProps & { medium: "image" | "video" }) {
   const { stage, action: asked } = board.getUi();
   const [chosen, choose] = useState(attempt?.slug ?? asked ?? "");
-  const slug = stage ? SLUGS[stage.tool] : chosen;
+  const slug = stage ? (SLUGS[stage.tool] ?? "") : chosen;
   const { data, error, refetch } = useQuery({ queryKey: ["actions", medium], queryFn: ({ signal }) => api.actions(medium, signal), staleTime: Infinity });
   if (error && !data) return <Failure title="The Actions cannot be loaded" error={error} retry={refetch} />;
   if (!data) return <Waiting label="Loading the Actions" />;
@@ -506,7 +503,7 @@ function ActionForm({ board, canvas, action, sources: selected, attempt }: Actio
       <p className={styles.hint}>{action.summary}</p>
       {!stage && shown?.asset !== undefined && action.medium === "image" && <ActionPreview key={shown.asset} action={action} entries={entriesAt} asset={shown.asset} />}
       {isBatch && <Each nodes={nodes} related={isReading ? [] : related} at={at} show={showAt} />}
-      {needsSecond && <InputField label={action.inputs[1]?.title ?? "Image"} choices={others} hint={selected.length > 2 ? "Choose one…" : undefined} value={other?.id ?? ""} set={setSecond} />}
+      {needsSecond && !stage && <InputField label={action.inputs[1]?.title ?? "Image"} choices={others} hint={selected.length > 2 ? "Choose one…" : undefined} value={other?.id ?? ""} set={setSecond} />}
       {action.parameters.map((parameter) => (
         <ParameterField
           key={parameter.id}
@@ -523,7 +520,7 @@ function ActionForm({ board, canvas, action, sources: selected, attempt }: Actio
         look="primary"
         type="submit"
         isBusy={isStarting}
-        disabled={(needsSecond && others.length === 0) || nodes.length > MOST_RESULTS || (isBatch && (isReading || possible.length === 0))}
+        disabled={(needsSecond && !stage && others.length === 0) || nodes.length > MOST_RESULTS || (isBatch && (isReading || possible.length === 0))}
       >
         {isStarting ? "Starting…" : stage ? "Apply" : isBatch ? `${verbOf(slug)} ${what}` : attempt ? "Run again" : "Apply"}
       </Button>

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { previewOf } from "./preview.ts";
+import { anchorNear, previewOf } from "./preview.ts";
 
 const SOURCE = { width: 400, height: 200 };
 
@@ -42,4 +42,8 @@ test("a quarter turn swaps the sides, and other turns grow unless they must not"
   assert.deepEqual(previewOf("rotate", { degrees: 90 }, SOURCE)?.size, { width: 200, height: 400 });
   assert.deepEqual(previewOf("rotate", { degrees: 45 }, SOURCE)?.size, { width: 424, height: 424 });
   assert.deepEqual(previewOf("rotate", { degrees: 45, expand: "no" }, SOURCE)?.size, SOURCE);
+});
+
+test("a point is near to one of nine places", () => {
+  assert.deepEqual([[0, 0], [0.5, 0.1], [0.9, 0.2], [0.3, 0.5], [0.5, 0.5], [1, 0.34], [-1, 2], [0.34, 0.67], [7, 7]].map(([x = 0, y = 0]) => anchorNear({ x, y })), ["top-left", "top", "top-right", "left", "center", "right", "bottom-left", "bottom", "bottom-right"]);
 });

@@ -1,5 +1,5 @@
 /** About what an Action will do to an image, as geometry. The service's result is the truth: it rounds, resamples and sets text by itself. */
-import type { Box, Size } from "../view.ts";
+import type { Box, Point, Size } from "../view.ts";
 
 type Params = Record<string, string | number>;
 
@@ -20,6 +20,15 @@ export interface Preview {
 export function shares(anchor: string): { x: number; y: number } {
   const share = (before: string, after: string) => (anchor.includes(before) ? 0 : anchor.includes(after) ? 1 : 0.5);
   return { x: share("left", "right"), y: share("top", "bottom") };
+}
+
+export const ANCHORS = ["top-left", "top", "top-right", "left", "center", "right", "bottom-left", "bottom", "bottom-right"];
+
+const third = (part: number) => (part < 1 / 3 ? 0 : part > 2 / 3 ? 2 : 1);
+
+/** The nearest of the nine places to a point, in parts of the whole. */
+export function anchorNear({ x, y }: Point): string {
+  return ANCHORS[third(y) * 3 + third(x)] as string;
 }
 
 /** Places an image of `inner` in a result of `size`. */

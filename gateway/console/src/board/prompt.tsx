@@ -1,14 +1,14 @@
 /** The Prompt: makes, edits and varies images, and makes videos, where they will be. In the panel Make, the same with all settings. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { type KeyboardEvent, type ReactNode, useEffect, useId, useLayoutEffect, useRef, useState, useSyncExternalStore } from "react";
+import { type KeyboardEvent, type ReactNode, useEffect, useId, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { Link } from "wouter";
 import { api, type Model } from "../api.ts";
+import type { Asset } from "../assets.ts";
 import { Problem } from "../errors.ts";
 import { count as counted, number } from "../format.ts";
 import { upload } from "../library/pictures.tsx";
 import { Unanswered } from "../library/unanswered.tsx";
 import { priceOf } from "../recipes/parts.tsx";
-import { CancelDialog } from "../screens/cancel.tsx";
 import { useSession } from "../session.ts";
 import { type Graph, isSection, type Node } from "../sync/graph.ts";
 import { Button, Icon, messageOf } from "../ui/parts.tsx";
@@ -16,16 +16,16 @@ import { QueueHint } from "../ui/queues.tsx";
 import { isNarrow, useIsNarrow, useIsTouch } from "../ui/screen.ts";
 import type { Box } from "../view.ts";
 import { payerOf } from "../words.ts";
-import { explained, isActive, isOver, statusOf } from "../work.ts";
+import { explained, isOver, statusOf } from "../work.ts";
 import { ASSET, draggedAsset } from "./asset-panel.tsx";
 import { itemsOf } from "./bar.ts";
 import { MOST_RESULTS, startBatch, TOO_MANY } from "./batch.ts";
 import type { Board, Ui } from "./board.ts";
 import type { Camera } from "./camera.ts";
 import { useFailure } from "./failure.ts";
-import { statusAt, workAt } from "./gestures.ts";
-import { referencesTo } from "./making.ts";
-import { FEATHER, MaskField, type Painting, saveMask } from "./mask.tsx";
+import { statusAt } from "./gestures.ts";
+import { referencesTo, takesMask } from "./making.ts";
+import { saveMask, shareOf } from "./masking.ts";
 import { Chips, Select } from "./prompt-chips.tsx";
 import { Field } from "./prompt-field.tsx";
 import styles from "./prompt.module.css";
@@ -53,8 +53,12 @@ import {
 import { makeImages, makeVideo, planImages } from "./runs.ts";
 import { captionOf } from "./shapes.ts";
 import { boundsOf, boxOf, touches } from "./spatial.ts";
+import { closeStage, forgetStage, openStage } from "./stage.ts";
 import { NodeStatus } from "./waiting.tsx";
 
+/** The width of the transition at the edge of a mask, in pixels of the image. */
+const FEATHER = 8;
+const MOST_FEATHER = 64;
 const NO_SCOPE = "This session cannot make images or videos: its token does not allow it.";
 
 interface Props {
@@ -91,8 +95,8 @@ export function PromptLayer({ camera, ...props }: Props & { camera: Camera }) {
     const { prompt } = board.getUi();
     if (opened !== undefined && prompt?.opened === opened) board.set({ prompt: { ...prompt, opened: undefined } });
   }, [board, opened]);
-  // There, it is a sheet.
-  if (isPhone || !subject || (!image && !video && subject.ids.length === 0 && !ui.prompt)) return null;
+  // There, it is a sheet. On the Stage, it is below the image.
+  if (isPhone || ui.stage || !subject || (!image && !video && subject.ids.length === 0 && !ui.prompt)) return null;
   return <OnBoard key={keyOf(subject)} {...props} camera={camera} subject={subject} />;
 }
 
@@ -197,6 +201,12 @@ export function Make(props: Omit<Props, "graph">) {
   return <Prompt key={keyOf(subject)} {...props} graph={props.board.graph} subject={subject} node={node} isPanel />;
 }
 
+/** The Prompt below a mask on the Stage. */
+export function StagePrompt(props: Props) {
+  const subject = currentSubject(props.board);
+  return <Prompt key={keyOf(subject)} {...props} subject={subject} node={undefined} />;
+}
+
 /** Adds images to the Prompt that is shown. */
 function useAdding({ board }: Pick<Props, "board">) {
   const queries = useQueryClient();
@@ -242,27 +252,21 @@ function Prompt(props: PromptProps) {
   }
   return (
     <>
-      {isWorking && <WorkRow board={board} node={node} />}
+      {isWorking && <WorkRow node={node} />}
       {!isAlone && <PromptForm {...props} kinds={kinds} />}
     </>
   );
 }
 
-/** How far the work at a place is, and its end. */
-function WorkRow({ board, node }: { board: Board; node: Node }) {
-  const [isCanceling, setIsCanceling] = useState(false);
-  const handle = workAt(node);
+/** How far the work at a place is. The bar of the selection ends it. */
+function WorkRow({ node }: { node: Node }) {
   const { job } = node.metadata;
-  if (!job || handle === undefined) return null;
-  const run = { handle, kind: node.type === "video" ? "video" : "image", operation: job.operation, creditCost: 0 };
   return (
-    <div className={styles.work}>
-      <span role="status">
+    job && (
+      <p className={styles.work} role="status">
         <NodeStatus node={node} status={job.status} />
-      </span>
-      {board.canChange && isActive(job.status) && <Button onClick={() => setIsCanceling(true)}>Cancel</Button>}
-      {isCanceling && <CancelDialog run={run} hasTargets close={() => setIsCanceling(false)} canceled={() => {}} />}
-    </div>
+      </p>
+    )
   );
 }
 
@@ -271,7 +275,6 @@ function PromptForm({ board, canvas, graph, ui, subject, node, isPanel = false, 
   const ids = useId();
   const models = useQuery({ queryKey: ["models", "all"], queryFn: ({ signal }) => api.allModels(signal), staleTime: 60_000 });
   const balance = useQuery({ queryKey: ["balance"], queryFn: ({ signal }) => api.balance(signal) });
-  const [painting, setPainting] = useState<Painting>();
   const [error, setError] = useState<unknown>();
   const end = useRef<HTMLDivElement>(null);
   // What is said moves the button that has the keyboard.
@@ -284,8 +287,14 @@ function PromptForm({ board, canvas, graph, ui, subject, node, isPanel = false, 
   const form = useRef<HTMLFormElement>(null);
   const add = useAdding({ board });
 
-  const shown = formOf(graph, subject, ui, models.data ?? [], kinds);
-  const { mode, modes, model, settings, price, draft, text, into, each, isEach, total } = shown;
+  const stage = ui.stage?.tool === "mask" ? ui.stage : undefined;
+  const shown = formOf(graph, subject, ui, (models.data ?? []).filter((one) => !stage || takesMask(one)), kinds);
+  const { mode, modes, model, settings, price, draft, text, into, each, isEach, total, masked } = shown;
+  const pixels = stage && queries.getQueryData<Asset>(["asset", stage.asset]);
+  const isPainted = useMemo(() => stage !== undefined && pixels !== undefined && shareOf(stage.marks, pixels) > 0, [stage, pixels]);
+  const isElsewhere = stage !== undefined && model !== undefined && masked !== stage.asset;
+  const problem = isElsewhere ? "The mask is of another image: make it the first one" : shown.problem;
+  const first = shown.chips[0]?.node ?? board.selected[0];
   const status = node && node.asset === undefined ? statusAt(node) : undefined;
   const hasFailed = status !== undefined && status !== "succeeded" && isOver(status);
   const isPoor = price > 0 && balance.data !== undefined && balance.data < price && (settings.cap ?? "").trim() === "";
@@ -337,20 +346,26 @@ function PromptForm({ board, canvas, graph, ui, subject, node, isPanel = false, 
           setIsStarting(false);
           return;
         }
-        const painted = painting?.asset === shown.masked ? painting : undefined;
-        const mask = shown.masked === undefined ? undefined : painted ? await saveMask(canvas, painted) : shown.earlierMask;
+        const mask = stage && pixels ? await saveMask(canvas, stage.marks, pixels) : shown.earlierMask;
+        if (stage) closeStage(board);
         await makeImages(board, canvas, {
-          mask: mask === undefined ? undefined : { handle: mask, feather: settings.feather ?? FEATHER },
+          mask: mask === undefined ? undefined : { handle: mask, feather: settings.feather ?? FEATHER, isExact: !settings.isLoose },
           ...made,
           references: guides,
           into,
           maxCredits,
         });
+        if (stage) forgetStage(stage);
       }
       // The sheet covers the place where the result is made.
       if (isNarrow()) board.closePanel();
     } catch (error) {
-      setError(error);
+      const reopen = () => {
+        board.select(subject.selection);
+        board.set({ stage, prompt: subject });
+      };
+      if (stage && !isPanel && !board.getUi().stage) board.notify(`Edit: ${whyOf(error)}`, { label: "Open it again", run: reopen });
+      else setError(error);
       if (error instanceof Problem && error.creditCost !== undefined) void queries.invalidateQueries({ queryKey: ["models"] });
     }
     setIsStarting(false);
@@ -364,6 +379,7 @@ function PromptForm({ board, canvas, graph, ui, subject, node, isPanel = false, 
     if (!event.ctrlKey && !event.metaKey) event.stopPropagation();
     if (key !== "Escape" || nativeEvent.isComposing || event.defaultPrevented) return;
     event.preventDefault();
+    if (stage) return closeStage(board);
     closePrompt(board);
     board.surface?.focus(node?.id ?? subject.ids[0]);
   }
@@ -377,7 +393,7 @@ function PromptForm({ board, canvas, graph, ui, subject, node, isPanel = false, 
       onKeyDown={type}
       onSubmit={(event) => {
         event.preventDefault();
-        if (!isPoor && isOnline && total <= MOST_RESULTS && !shown.problem) void start();
+        if (!isPoor && isOnline && total <= MOST_RESULTS && !problem && (!stage || isPainted)) void start();
       }}
     >
       {draft && isPanel && (
@@ -397,16 +413,11 @@ function PromptForm({ board, canvas, graph, ui, subject, node, isPanel = false, 
       )}
       <Chips board={board} canvas={canvas} form={shown} add={add} selected={isPanel ? referencesTo(board.selected).map(({ asset, title, node }) => ({ asset, title, of: node?.id })) : []} />
       <Field {...{ board, graph, ui, subject, form: shown, isPanel, add }} describedBy={`${ids}-price`} />
-      {isPanel && mode !== "video" && shown.masked !== undefined && (
-        <MaskField
-          key={shown.masked}
-          asset={shown.masked}
-          painting={painting?.asset === shown.masked ? painting : undefined}
-          setPainting={setPainting}
-          feather={settings.feather ?? FEATHER}
-          setFeather={(feather) => choose(board, { feather })}
-          hasEarlier={shown.earlierMask !== undefined}
-        />
+      {isPanel && !stage && masked !== undefined && first && (
+        <Row>
+          <p>{shown.earlierMask === undefined ? "The whole image may change." : "With its mask, as before."}</p>
+          <Button onClick={() => paint(board, first.id, masked)}>Paint what may change</Button>
+        </Row>
       )}
       {lasting && !draft && (
         <Row>
@@ -416,7 +427,7 @@ function PromptForm({ board, canvas, graph, ui, subject, node, isPanel = false, 
       )}
       {isPanel && shown.earlier.length > 0 && <p className={styles.hint}>With {counted(shown.earlier.length, "Element")}, as before.</p>}
       <div className={styles.line}>
-        {modes.length > 1 && (
+        {modes.length > 1 && !stage && (
           <Select label="What to make" value={mode} set={(mode) => write(board, { mode: mode as Mode })}>
             {MODES.filter(([name]) => modes.includes(name)).map(([name, label]) => (
               <option key={name} value={name}>
@@ -454,6 +465,18 @@ function PromptForm({ board, canvas, graph, ui, subject, node, isPanel = false, 
             </fieldset>
           </>
         )}
+        {stage && (
+          <>
+            <label className={styles.cap}>
+              <span>Feather</span>
+              <input type="number" min={0} max={MOST_FEATHER} title="The width of the transition at the edge of the mask, in pixels" value={settings.feather ?? FEATHER} onChange={({ target }) => choose(board, { feather: Math.min(Math.max(Math.round(target.valueAsNumber || 0), 0), MOST_FEATHER) })} />
+            </label>
+            <label className={styles.cap}>
+              <input type="checkbox" checked={!settings.isLoose} onChange={({ target }) => choose(board, { isLoose: !target.checked })} />
+              <span>Keep the rest exactly</span>
+            </label>
+          </>
+        )}
         {!isPanel && (
           <Button look="quiet" className={styles.more} aria-label="All settings" title="All settings" onClick={() => board.set({ panel: "make", prompt: { ...subject, opened: performance.now() } })}>
             <Icon name="sliders" size={16} />
@@ -484,10 +507,10 @@ function PromptForm({ board, canvas, graph, ui, subject, node, isPanel = false, 
         </fieldset>
       )}
       {total > MOST_RESULTS && <p className={styles.problem}>{TOO_MANY}.</p>}
-      {shown.problem !== undefined && <p className={styles.problem}>{shown.problem}{shown.problem.endsWith(".") ? "" : "."}</p>}
+      {problem !== undefined && <p className={styles.problem}>{problem}{problem.endsWith(".") ? "" : "."}</p>}
       {error !== undefined && (
         <div className={styles.problem} role="alert">
-          <p>{error instanceof Problem && error.fields[0] ? `${error.fields[0].field} ${error.fields[0].message}` : messageOf(error)}</p>
+          <p>{whyOf(error)}</p>
           {error instanceof Problem && error.creditCost !== undefined && !isPoor && (
             <Button onClick={() => void start((error as Problem).creditCost)}>Make for {priceOf(error.creditCost)}</Button>
           )}
@@ -501,13 +524,15 @@ function PromptForm({ board, canvas, graph, ui, subject, node, isPanel = false, 
             <>
               Needs {priceOf(price)}, you have {number(balance.data ?? 0)}. <Link href="/settings/credit">Credit</Link>
             </>
+          ) : stage && !isPainted ? (
+            "Paint what may change first."
           ) : price > 0 && balance.data !== undefined ? (
             `${counted(balance.data, "credit")} left`
           ) : (
             model?.connectionId && "Paid with your own key."
           )}
         </p>
-        <Button look="primary" type="submit" isBusy={isStarting} disabled={!model || isPoor || !isOnline || total > MOST_RESULTS || shown.problem !== undefined}>
+        <Button look="primary" type="submit" isBusy={isStarting} disabled={!model || isPoor || !isOnline || total > MOST_RESULTS || problem !== undefined || (stage && !isPainted)}>
           {isStarting ? "Starting…" : !isOnline ? "Waits for the connection" : `Make${total === 1 ? "" : ` ${total}`}${model ? ` · ${priceOf(price)}` : ""}`}
         </Button>
       </div>
@@ -525,6 +550,14 @@ function PromptForm({ board, canvas, graph, ui, subject, node, isPanel = false, 
       )}
     </form>
   );
+}
+
+const whyOf = (error: unknown): string => (error instanceof Problem && error.fields[0] ? `${error.fields[0].field} ${error.fields[0].message}` : messageOf(error));
+
+/** Opens the mask of an image on the Stage. A sheet would cover it. */
+function paint(board: Board, id: string, asset: string): void {
+  if (isNarrow()) board.set({ panel: undefined });
+  openStage(board, "mask", { id, asset });
 }
 
 const NO_NODE = { type: "image", metadata: {} } as Node;
@@ -562,7 +595,7 @@ function ModelChoice({ board, form, query }: { board: Board; form: Form; query: 
     );
   }
   if (!query.data) return <span className={styles.models}>Loading the models…</span>;
-  if (!model) return <span className={styles.models}>No model can be used with this session.</span>;
+  if (!model) return <span className={styles.models}>{form.modes.length === 0 ? "No model that you can use does this." : "No model can be used with this session."}</span>;
   function set(id: string) {
     const next = models.find((one) => one.id === id);
     choose(board, mode === "video" ? { videoModel: id } : { imageModel: id });

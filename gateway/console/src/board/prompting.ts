@@ -27,8 +27,9 @@ export interface Settings {
   size?: string;
   quality?: string;
   count?: number;
-  /** The feather of a mask, in pixels. */
+  /** The feather of a mask, in pixels, and whether what it keeps may change a little. */
   feather?: number;
+  isLoose?: boolean;
   seconds?: string;
   ratio?: string;
   resolution?: string;

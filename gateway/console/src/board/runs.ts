@@ -179,8 +179,8 @@ export interface Making {
   model: Model;
   prompt: string;
   references: Reference[];
-  /** The mask of an edit of the first reference, and its feather in pixels. */
-  mask?: { handle: string; feather: number } | undefined;
+  /** The mask of an edit of the first reference, its feather in pixels, and whether what it keeps stays exactly as it is. */
+  mask?: { handle: string; feather: number; isExact: boolean } | undefined;
   /** Nodes that the results follow from, beside the references. */
   sources: Node[];
   /** Handles of versions of Elements. */
@@ -222,7 +222,7 @@ export function planImages(board: Board, canvas: string, making: Making): Plan {
         maxCredits: making.maxCredits ?? model.creditCost * targetNodeIds.length,
         ...(prompt.trim() !== "" && { prompt }),
         ...(guides.length > 0 && { references: guides.map((reference) => referenceOf(board, reference)) }),
-        ...(mask && source && { source: referenceOf(board, source).handle, mask: mask.handle, maskFeather: mask.feather }),
+        ...(mask && source && { source: referenceOf(board, source).handle, mask: mask.handle, maskFeather: mask.feather, maskComposite: mask.isExact }),
         ...(elements.length > 0 && { elements }),
         ...(size !== "" && { size }),
         ...(quality !== "" && { quality }),

@@ -46,10 +46,11 @@ async function start(board: Board, canvas: string, stage: Stage, steps: { action
   const size = sizeOfResult(shape, beside, title);
   const [position] = placesFor(board.graph, [size], board.where(undefined, beside ? [beside] : []));
   const node = newNode(board.graph, "image", board.newId(), { x: 0, y: 0 }, { ...(position && { position }), ...size, title });
-  const inputs = () => [source ? `node:${board.engine.real(source.id)}` : stage.asset];
+  const over = board.graph.nodes.get(stage.second?.id ?? "");
+  const inputs = () => [[source, stage.asset] as const, ...(stage.second ? [[over, stage.second.asset] as const] : [])].map(([node, asset]) => (node ? `node:${board.engine.real(node.id)}` : asset));
   // Another attempt is at one Action on nodes.
-  const target = steps.length === 1 && source ? withFields(node, keptAction(node, action.slug, params, inputs())) : node;
-  const links: Change[] = source ? [{ do: "connect", connection: connectionOf(board.newId(), source.id, target.id, "flow") }] : [];
+  const target = steps.length === 1 && source && (over || !stage.second) ? withFields(node, keptAction(node, action.slug, params, inputs())) : node;
+  const links = [...new Set([source, over])].flatMap((node): Change[] => (node ? [{ do: "connect", connection: connectionOf(board.newId(), node.id, target.id, "flow") }] : []));
   await startInto(board, action.title, [target], links, (common, [targetNodeId = ""]): Promise<unknown> => {
     const shared = { ...common, canvasId: canvas, ...FIT, inputs: inputs() };
     if (steps.length === 1) return api.startAction(action.slug, { ...shared, targetNodeId, params: params as Record<string, never> });

@@ -2,10 +2,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { exchange, opened } from "../sync/clients.ts";
+import type { Action } from "../api.ts";
 import type { Node } from "../sync/graph.ts";
 import type { Box, Size } from "../view.ts";
 import { Board } from "./board.ts";
-import { anchorAt, broughtInside, closeStage, type Crop, cropOf, cropped, drawnCrop, entered, entriesOfCrop, type Handle, isInside, largestCrop, madeOnStage, movedCrop, openStage, redone, refusalOf, reopenStage, resizedCrop, sizeMade, snappedBy, type Stage, stepsOf, textPlace, type Turn, undone, uprightSize, withDegrees, withdrawn, withMirror, withQuarter, withRatio, withSidesSwapped, withTextAt } from "./stage.ts";
+import { laidOver, scaledOverlay } from "./laying.ts";
+import type { Mark } from "./masking.ts";
+import { anchorAt, broughtInside, brushWidth, closeStage, type Crop, cropOf, cropped, drawnCrop, entered, entriesOfCrop, type Handle, isInside, largestCrop, madeOnStage, marked, movedCrop, openStage, redone, refusalOf, reopenStage, resizedCrop, sizeMade, snappedBy, type Stage, stepsOf, boxPlace, type Turn, undone, uprightSize, withBrush, withDegrees, withdrawn, withMirror, withQuarter, withRatio, withSidesSwapped, withBoxAt } from "./stage.ts";
 
 const RUNS = { numRuns: 300 };
 const side = fc.integer({ min: 1, max: 6000 });
@@ -22,7 +25,7 @@ const crops = fc.record({ size, degrees, at: point, share: fc.record({ x: fc.dou
   return { size, crop: broughtInside({ box, degrees }, size) };
 });
 
-const stageOf = (change: Partial<Stage> = {}): Stage => ({ tool: "crop", id: "n", asset: "asset:u:1", source: "n", entries: {}, turn: { quarters: 0, isMirrored: false }, ratio: "", past: [], future: [], gesture: undefined, replaces: undefined, ...change });
+const stageOf = (change: Partial<Stage> = {}): Stage => ({ tool: "crop", id: "n", asset: "asset:u:1", source: "n", entries: {}, turn: { quarters: 0, isMirrored: false }, ratio: "", marks: [], second: undefined, brush: { kind: "brush", width: 6 }, past: [], future: [], gesture: undefined, replaces: undefined, ...change });
 const boxOf = ({ entries }: Stage): Box => Object.fromEntries(["x", "y", "width", "height"].map((name) => [name, Number(entries[name])])) as unknown as Box;
 /** Very small pictures hold no turned rectangle of whole pixels. */
 const isLarge = ({ width, height }: Size) => Math.min(width, height) >= 8;
@@ -150,12 +153,12 @@ test("a text that is dragged stays where it was put", () => {
     fc.property(size, point, fc.record({ x: fc.double({ min: 0.05, max: 0.9, noNaN: true }), y: fc.double({ min: 0.05, max: 0.9, noNaN: true }) }), (size, at, share) => {
       const box = { width: size.width * share.x, height: size.height * share.y };
       const place = { x: at.x * size.width, y: at.y * size.height };
-      const found = textPlace(anchorAt(place, box, size), box, size);
+      const found = boxPlace(anchorAt(place, box, size), box, size);
       assert(Math.abs(found.x - place.x) <= 0.5 + 1e-6 && Math.abs(found.y - place.y) <= 0.5 + 1e-6);
     }),
     RUNS,
   );
-  const stage = withTextAt(stageOf({ tool: "text" }), { x: 22, y: 18 }, { width: 100, height: 40 }, { width: 400, height: 400 }, 6);
+  const stage = withBoxAt(stageOf({ tool: "text" }), { x: 22, y: 18 }, { width: 100, height: 40 }, { width: 400, height: 400 }, 6);
   assert.deepEqual(stage.entries, { anchor: "top-left", offsetX: "20", offsetY: "20" }, "it snaps to the margins");
 });
 
@@ -204,14 +207,63 @@ test("colors that change nothing start nothing", () => {
 });
 
 test("what a picture was made with is on the Stage again", () => {
-  assert.deepEqual(madeOnStage(made({ actionId: "action:add-text-to-image", params: { text: "A", size: 6 } })), { tool: "text", handle: "asset:u:1", entries: { text: "A", size: "6" }, turn: { quarters: 0, isMirrored: false }, ratio: "" });
+  assert.deepEqual(madeOnStage(made({ actionId: "action:add-text-to-image", params: { text: "A", size: 6 } })), { tool: "text", handle: "asset:u:1", over: undefined, entries: { text: "A", size: "6" }, turn: { quarters: 0, isMirrored: false }, ratio: "", marks: [], second: undefined });
   assert.equal(madeOnStage(made({ actionId: "action:crop", params: { width: 10, height: 10, x: 0, y: 0 } }))?.entries["width"], "10");
   assert.deepEqual(madeOnStage(made({ actionId: "action:rotate", params: { degrees: -90, flip: "horizontal" } }))?.turn, { quarters: 3, isMirrored: true });
   assert.equal(madeOnStage(made({ actionId: "action:rotate", params: { degrees: 12 } })), undefined);
-  assert.equal(madeOnStage(made({ actionId: "action:resize", params: { width: 12 } })), undefined);
+  assert.equal(madeOnStage(made({ actionId: "action:resize", params: { width: 12 } }))?.tool, "size");
+  assert.equal(madeOnStage(made({ actionId: "action:change-aspect-ratio", params: { ratio: "4:5" } }))?.tool, "format");
+  assert.equal(madeOnStage(made({ actionId: "action:side-by-side-composite", params: {} })), undefined);
   const steps = [{ actionId: "action:rotate", params: { degrees: 90 } }, { actionId: "action:crop", params: { width: 5, height: 5 } }];
   assert.deepEqual(madeOnStage(made({ actionId: "action:crop", params: { width: 5, height: 5 }, steps }))?.turn, { quarters: 1, isMirrored: false });
   assert.equal(madeOnStage(made({ actionId: "action:crop", params: { width: 5, height: 5 }, steps: [{ actionId: "action:resize", params: {} }, steps[1]] })), undefined);
+});
+
+test("a size and a format are started once their values are possible, and say what comes out", () => {
+  const [size, source] = [(entries: Record<string, string>) => stageOf({ tool: "size", entries }), { width: 400, height: 200 }];
+  assert.deepEqual(stepsOf(size({ width: "100" }), source), [{ slug: "resize", entries: { width: "100" } }]);
+  assert.deepEqual(sizeMade(size({ width: "100", format: "webp" }), source), { width: 100, height: 50 });
+  for (const entries of [{}, { width: "" }, { width: "0" }, { width: "wide" }]) assert.equal(refusalOf(size(entries), source, true), "A value is missing or not possible.");
+  assert.deepEqual(sizeMade(stageOf({ tool: "format", entries: { ratio: "1:1", mode: "pad" } }), source), { width: 400, height: 400 });
+  assert.deepEqual(stepsOf(stageOf({ tool: "format", entries: { ratio: "1" } }), source), []);
+});
+
+const mark = (x: number): Mark => ({ kind: "brush", width: 10, spots: [{ x, y: 0 }] });
+const middleOf = ({ at, box }: ReturnType<typeof laidOver>) => [at.x + box.width / 2, at.y + box.height / 2];
+
+test("strokes are steps, those of one held key are one, and a brush stays within its widths", () => {
+  const two = marked(marked(stageOf({ tool: "mask" }), mark(1)), mark(2));
+  assert.deepEqual([two.marks.length, two.past.length], [2, 2]);
+  assert.deepEqual(undone(two).marks, [mark(1)]);
+  const held = marked(marked(two, mark(3), "held"), mark(4), "held");
+  assert.deepEqual(held.marks, [mark(1), mark(2), mark(4)]);
+  assert.deepEqual(undone(held).marks, two.marks);
+  assert.deepEqual([0, 1, 40, 41].map((width) => withBrush(two, { width }).brush.width), [1, 1, 40, 40]);
+  assert.equal(brushWidth({ kind: "brush", width: 5 }, { width: 300, height: 400 }), 20);
+});
+
+test("an overlay needs a second picture, is made larger about its middle, and is there again with it", async () => {
+  const [source, shape] = [{ width: 400, height: 300 }, { width: 100, height: 50 }];
+  assert.equal(refusalOf(stageOf({ tool: "overlay" }), source, true), "Choose an image to lay over it.");
+  const parameters = Object.entries({ scale: 25, rotate: 0, offsetX: 0, offsetY: 0, anchor: "bottom-right" }).map(([id, value]) => ({ id, title: id, type: typeof value === "number" ? "number" : "select", required: false, default: value }));
+  const action = { slug: "overlay-image", parameters } as unknown as Action;
+  const stage = stageOf({ tool: "overlay", second: { asset: "asset:u:9", title: "Logo" } });
+  assert.deepEqual(stepsOf(stage, source), [{ slug: "overlay-image", entries: {} }]);
+  assert.deepEqual(laidOver(action, {}, shape, source), { inner: { width: 100, height: 50 }, box: { width: 100, height: 50 }, at: { x: 300, y: 250 } });
+  const turned = laidOver(action, { rotate: "90" }, shape, source);
+  assert.deepEqual([Math.round(turned.box.width), Math.round(turned.box.height)], [50, 100]);
+  const times = fc.double({ min: 0.001, max: 30, noNaN: true });
+  fc.assert(
+    fc.property(times, fc.integer({ min: -360, max: 360 }), (times, rotate) => {
+      const before = stageOf({ ...stage, entries: { rotate: String(rotate), anchor: "center" } });
+      const next = scaledOverlay(before, action, times, shape, source, "drag");
+      const far = middleOf(laidOver(action, next.entries, shape, source)).map((value, at) => Math.abs(value - (middleOf(laidOver(action, before.entries, shape, source))[at] ?? 0)));
+      assert(far.every((value) => value <= 1), String(far));
+      assert(Number(next.entries["scale"]) >= 0.1 && Number(next.entries["scale"]) <= 400);
+      assert.deepEqual(scaledOverlay(next, action, 1, shape, source, "drag").entries["scale"], "25");
+    }),
+    RUNS,
+  );
 });
 
 test("what was entered stays for its picture, and a picture that is deleted ends the Stage with a sentence", async () => {

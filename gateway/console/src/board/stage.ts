@@ -12,10 +12,11 @@ import type { Box, Point, Size } from "../view.ts";
 import { sourceOf } from "./attempts.ts";
 import type { Board } from "./board.ts";
 import type { Entries } from "./forms.ts";
-import { shares } from "./preview.ts";
+import type { Mark } from "./masking.ts";
+import { anchorNear, type Preview, previewOf, shares } from "./preview.ts";
 import { middleOf } from "./spatial.ts";
 
-export type Tool = "crop" | "text" | "colors";
+export type Tool = "crop" | "text" | "colors" | "overlay" | "size" | "format" | "mask";
 
 /** Mirrored from left to right first, then turned clockwise by quarters. */
 export interface Turn {
@@ -29,6 +30,24 @@ interface Snapshot {
   turn: Turn;
   /** The ratio that the rectangle keeps, as "4:5"; empty for any. */
   ratio: string;
+  /** What is painted as a mask. */
+  marks: readonly Mark[];
+  /** What is laid over the picture. */
+  second: Second | undefined;
+}
+
+/** A second picture, and the node that shows it, if there is one. */
+export interface Second {
+  asset: string;
+  title: string;
+  id?: string;
+}
+
+/** What a mask is painted with. */
+export interface Brush {
+  kind: Exclude<Mark["kind"], "invert">;
+  /** In percent of the longer side of the picture. */
+  width: number;
 }
 
 export interface Stage extends Snapshot {
@@ -44,69 +63,77 @@ export interface Stage extends Snapshot {
   gesture: string | undefined;
   /** Whether the result takes the place of the node, which was made with the same Action. */
   replaces: boolean | undefined;
+  brush: Brush;
 }
 
 const MOST_STEPS = 100;
-export const SLUGS: Record<Tool, string> = { crop: "crop", text: "add-text-to-image", colors: "color-grade" };
+/** The Actions of the tools. A mask is for an edit by a model, which the Prompt starts. */
+export const SLUGS: Record<Exclude<Tool, "mask">, string> & { mask?: undefined } = { crop: "crop", text: "add-text-to-image", colors: "color-grade", overlay: "overlay-image", size: "resize", format: "change-aspect-ratio" };
 export const MOST_DEGREES = 45;
 /** How far a corner may be outside of the picture, in pixels: the service permits half a pixel. */
 const TOLERANCE = 0.45;
 const LEVEL: Turn = { quarters: 0, isMirrored: false };
-const ANCHORS = ["top-left", "top", "top-right", "left", "center", "right", "bottom-left", "bottom", "bottom-right"];
+const UNCHANGED: Snapshot = { entries: {}, turn: LEVEL, ratio: "", marks: [], second: undefined };
+const BRUSH: Brush = { kind: "brush", width: 6 };
+export const MOST_WIDTH = 40;
 
 /** What was entered last, by tool and picture. */
 const kept = new Map<string, Snapshot>();
 const keyOf = ({ tool, asset, replaces }: Pick<Stage, "tool" | "asset" | "replaces">) => `${tool} ${asset} ${replaces !== undefined}`;
+const snapshotOf = ({ entries, turn, ratio, marks, second }: Snapshot): Snapshot => ({ entries, turn, ratio, marks, second });
+const NEW = { past: [], future: [], gesture: undefined, brush: BRUSH };
 
 // Opening and closing
 
-/** Opens the Stage on the picture of a node. */
-export function openStage(board: Board, tool: Tool, { id, asset = "" }: Pick<Node, "id" | "asset">): void {
+/** Opens the Stage on the picture of a node. `over`: the one whose picture is laid over it. */
+export function openStage(board: Board, tool: Tool, { id, asset = "" }: Pick<Node, "id" | "asset">, over?: Node): void {
   const before = kept.get(keyOf({ tool, asset, replaces: undefined }));
-  const stage = { tool, id, asset, source: id, past: [], future: [], gesture: undefined, replaces: undefined };
-  board.set({ stage: { ...stage, entries: before?.entries ?? {}, turn: before?.turn ?? LEVEL, ratio: before?.ratio ?? "" }, menu: undefined, prompt: undefined, attempt: undefined });
+  // A mask is for what is written in the Prompt.
+  const prompt = tool === "mask" ? board.getUi().prompt : undefined;
+  const second = over ? secondOf(over.asset ?? "", over) : before?.second;
+  board.set({ stage: { ...UNCHANGED, ...before, ...NEW, second, tool, id, asset, source: id, replaces: undefined }, menu: undefined, prompt, attempt: undefined });
 }
 
-/** How a picture was made with a tool of the Stage: undefined for one that was made otherwise. */
-export function madeOnStage({ asset, metadata: { provenance } }: Node): (Pick<Stage, "tool"> & Snapshot & { handle: string }) | undefined {
+const secondOf = (asset: string, node?: Node): Second => ({ asset, title: node?.title || "Image", ...(node && { id: node.id }) });
+
+/** How a picture was made with a tool of the Stage: undefined for one that was made otherwise. `over`: the handle of what was laid over it. */
+export function madeOnStage({ asset, metadata: { provenance } }: Node): ({ tool: Exclude<Tool, "mask"> } & Snapshot & { handle: string; over?: string | undefined }) | undefined {
   const handle = provenance?.references[0]?.handle;
   if (asset === undefined || provenance?.kind !== "action" || handle === undefined) return undefined;
   const steps = provenance.steps?.map(({ actionId, params }) => ({ slug: slugOf(actionId), params: params as Params })) ?? [{ slug: slugOf(provenance.actionId ?? ""), params: (provenance.params ?? {}) as Params }];
   const [first, last] = [steps[0], steps.at(-1)];
   if (!first || !last) return undefined;
   const turn = first.slug === "rotate" ? turnOf(first.params) : LEVEL;
-  const tool = (["text", "colors"] as const).find((one) => steps.length === 1 && last.slug === SLUGS[one]);
-  if (tool) return { tool, handle, entries: entriesOf(last.params), turn: LEVEL, ratio: "" };
+  const tool = (["text", "colors", "overlay", "size", "format"] as const).find((one) => steps.length === 1 && last.slug === SLUGS[one]);
+  if (tool) return { ...UNCHANGED, tool, handle, over: provenance.references[1]?.handle, entries: entriesOf(last.params) };
   if (!turn) return undefined;
-  if (steps.length === 1 && last.slug === "rotate") return { tool: "crop", handle, entries: {}, turn, ratio: "" };
+  if (steps.length === 1 && last.slug === "rotate") return { ...UNCHANGED, tool: "crop", handle, turn };
   if (last.slug !== SLUGS.crop || steps.length > 2 || (steps.length === 2 && first.slug !== "rotate")) return undefined;
-  return { tool: "crop", handle, entries: entriesOf(last.params), turn, ratio: "" };
+  return { ...UNCHANGED, tool: "crop", handle, entries: entriesOf(last.params), turn };
 }
 
 /** Opens the Stage on what a picture was made from, with what was entered then. */
 export function reopenStage(board: Board, node: Node): void {
   const made = madeOnStage(node);
   if (!made) return;
-  const { handle, ...rest } = made;
-  const source = sourceOf(board, handle);
-  const asset = source?.asset ?? (handle.startsWith("asset:") ? handle : "");
+  const { handle, over = "", ...rest } = made;
+  const assetAt = (handle: string) => sourceOf(board, handle)?.asset ?? (handle.startsWith("asset:") ? handle : "");
+  const [source, asset, top] = [sourceOf(board, handle), assetAt(handle), assetAt(over)];
+  const second = top === "" ? undefined : secondOf(top, sourceOf(board, over));
   const before = kept.get(keyOf({ tool: made.tool, asset, replaces: true }));
-  board.set({ stage: { ...rest, ...before, id: node.id, asset, source: source?.id, past: [], future: [], gesture: undefined, replaces: true }, menu: undefined, prompt: undefined, attempt: undefined });
+  board.set({ stage: { ...rest, second, ...before, ...NEW, id: node.id, asset, source: source?.id, replaces: true }, menu: undefined, prompt: undefined, attempt: undefined });
 }
 
 export function closeStage(board: Board): void {
-  const { stage } = board.getUi();
+  const { stage, panel, prompt } = board.getUi();
   if (!stage) return;
   keepStage(stage);
-  board.set({ stage: undefined });
+  board.set({ stage: undefined, prompt: panel === "make" ? prompt : undefined });
   board.surface?.focus(stage.id);
 }
 
 /** What is entered is there the next time. */
-export function keepStage(stage: Stage): void {
-  const { entries, turn, ratio } = stage;
-  kept.set(keyOf(stage), { entries, turn, ratio });
-}
+export const keepStage = (stage: Stage): void => void kept.set(keyOf(stage), snapshotOf(stage));
 
 /** What was entered has been started with, and is not there the next time. */
 export const forgetStage = (stage: Stage): void => void kept.delete(keyOf(stage));
@@ -115,24 +142,24 @@ export const forgetStage = (stage: Stage): void => void kept.delete(keyOf(stage)
 
 /** The Stage after a step. Steps of one gesture are one. */
 export function stepped(stage: Stage, change: Partial<Snapshot>, gesture?: string): Stage {
-  const { entries, turn, ratio, past } = stage;
+  const { past } = stage;
   const goesOn = gesture !== undefined && gesture === stage.gesture;
-  return { ...stage, ...change, gesture, past: goesOn ? past : [...past, { entries, turn, ratio }].slice(-MOST_STEPS), future: [] };
+  return { ...stage, ...change, gesture, past: goesOn ? past : [...past, snapshotOf(stage)].slice(-MOST_STEPS), future: [] };
 }
 
 /** The Stage with one field changed. What is typed into one field is one step. */
 export const entered = (stage: Stage, name: string, value: string): Stage => stepped(stage, { entries: { ...stage.entries, [name]: value } }, `field ${name}`);
 
 export function undone(stage: Stage): Stage {
-  const { entries, turn, ratio, past, future } = stage;
+  const { past, future } = stage;
   const before = past.at(-1);
-  return before ? { ...stage, ...before, gesture: undefined, past: past.slice(0, -1), future: [...future, { entries, turn, ratio }] } : stage;
+  return before ? { ...stage, ...before, gesture: undefined, past: past.slice(0, -1), future: [...future, snapshotOf(stage)] } : stage;
 }
 
 export function redone(stage: Stage): Stage {
-  const { entries, turn, ratio, past, future } = stage;
+  const { past, future } = stage;
   const after = future.at(-1);
-  return after ? { ...stage, ...after, gesture: undefined, past: [...past, { entries, turn, ratio }], future: future.slice(0, -1) } : stage;
+  return after ? { ...stage, ...after, gesture: undefined, past: [...past, snapshotOf(stage)], future: future.slice(0, -1) } : stage;
 }
 
 /** The Stage as if a gesture had not begun. */
@@ -160,7 +187,7 @@ const boxAround = ({ x, y }: Point, { width, height }: Size): Box => ({ x: x - w
 const clamp = (value: number, least: number, most: number) => (least > most ? (least + most) / 2 : Math.min(Math.max(value, least), most));
 
 /** Half of the room that a rectangle takes in the upright picture, across and down. */
-function reach({ width, height }: Size, degrees: number): Point {
+export function reach({ width, height }: Size, degrees: number): Point {
   const [sin, cos] = [Math.abs(Math.sin((degrees * Math.PI) / 180)), Math.abs(Math.cos((degrees * Math.PI) / 180))];
   return { x: (width * cos + height * sin) / 2, y: (width * sin + height * cos) / 2 };
 }
@@ -389,29 +416,41 @@ function mapped(entries: Entries, size: Size, map: (box: Box) => Box): Entries {
   return { ...entries, x: String(Math.round(x)), y: String(Math.round(y)), width: String(width), height: String(height), anchor: "" };
 }
 
-// Text
+// What is put on a picture: a text, or another picture
 
-/** Where a box of this size is on a picture, with the entries of a text. */
-export function textPlace({ anchor, offsetX, offsetY }: Entries, box: Size, size: Size): Point {
+/** Where a box of this size is on a picture, with the entries of what is in it. */
+export function boxPlace({ anchor, offsetX, offsetY }: Entries, box: Size, size: Size): Point {
   const { x, y } = shares(anchor || "bottom");
   return { x: (size.width - box.width) * x + (numberOf(offsetX) ?? 0), y: (size.height - box.height) * y + (numberOf(offsetY) ?? 0) };
 }
 
-const thirdOf = (value: number, whole: number): number => (value < whole / 3 ? 0 : value > (2 * whole) / 3 ? 2 : 1);
-
-/** The anchor and offsets of a text whose box is at a point: of the nine anchors the nearest, so that it stays where it is if the text grows. */
+/** The anchor and offsets of a box at a point: of the nine anchors the nearest, so that it stays where it is if the box grows. */
 export function anchorAt(at: Point, box: Size, size: Size): Entries {
-  const middle = { x: at.x + box.width / 2, y: at.y + box.height / 2 };
-  const anchor = ANCHORS[thirdOf(middle.y, size.height) * 3 + thirdOf(middle.x, size.width)] as string;
-  const home = textPlace({ anchor }, box, size);
+  const anchor = anchorNear({ x: (at.x + box.width / 2) / size.width, y: (at.y + box.height / 2) / size.height });
+  const home = boxPlace({ anchor }, box, size);
   return { anchor, offsetX: String(Math.round(at.x - home.x)), offsetY: String(Math.round(at.y - home.y)) };
 }
 
-/** The Stage with its text at a point, snapped to edges, margins of 5 % and the middle of the picture. */
-export function withTextAt(stage: Stage, at: Point, box: Size, size: Size, within: number, gesture?: string): Stage {
+/** The Stage with a box at a point, snapped to edges, margins of 5 % and the middle of the picture. */
+export function withBoxAt(stage: Stage, at: Point, box: Size, size: Size, within: number, gesture?: string): Stage {
   const along = (value: number, length: number, whole: number) => snapped(value, [0, whole * 0.05, (whole - length) / 2, whole * 0.95 - length, whole - length], within);
   const place = { x: along(at.x, box.width, size.width), y: along(at.y, box.height, size.height) };
   return stepped(stage, { entries: { ...stage.entries, ...anchorAt(place, box, size) } }, gesture);
+}
+
+// Masks
+
+export const brushWidth = ({ width: percent }: Brush, { width, height }: Size): number => (percent / 100) * Math.max(width, height);
+
+export const withBrush = (stage: Stage, change: Partial<Brush>): Stage => {
+  const { kind, width } = { ...stage.brush, ...change };
+  return { ...stage, brush: { kind, width: clamp(width, 1, MOST_WIDTH) } };
+};
+
+/** The Stage with one mark more. That of a gesture takes the place of what it was before. */
+export function marked(stage: Stage, mark: Mark, gesture?: string): Stage {
+  const before = gesture !== undefined && gesture === stage.gesture ? stage.marks.slice(0, -1) : stage.marks;
+  return stepped(stage, { marks: [...before, mark] }, gesture);
 }
 
 // What is started
@@ -438,9 +477,12 @@ export interface Step {
 }
 
 /** What a Stage runs, in order; nothing if it changes nothing. */
-export function stepsOf({ tool, entries, turn }: Pick<Stage, "tool" | "entries" | "turn">, size: Size): Step[] {
+export function stepsOf({ tool, entries, turn, second }: Pick<Stage, "tool" | "entries" | "turn" | "second">, size: Size): Step[] {
+  if (tool === "mask") return [];
+  if (tool === "overlay") return second ? [{ slug: SLUGS.overlay, entries }] : [];
   if (tool === "text") return (entries["text"] ?? "").trim() === "" ? [] : [{ slug: SLUGS.text, entries }];
   if (tool === "colors") return Object.entries(entries).some(([name, value]) => value !== "" && value !== (NEUTRAL[name] ?? "0")) ? [{ slug: SLUGS.colors, entries }] : [];
+  if (tool !== "crop") return previewOn({ tool, entries }, size) ? [{ slug: SLUGS[tool], entries }] : [];
   const isTurned = turn.quarters !== 0 || turn.isMirrored;
   const upright = uprightSize(size, turn);
   const { box, degrees } = cropOf(entries, upright);
@@ -453,18 +495,26 @@ export function stepsOf({ tool, entries, turn }: Pick<Stage, "tool" | "entries" 
   return [...(isTurned ? [rotate] : []), ...(isWhole ? [] : [crop])];
 }
 
+const REFUSALS: Partial<Record<Tool, string>> = { text: "Write a text first.", overlay: "Choose an image to lay over it.", size: "A value is missing or not possible.", format: "A value is missing or not possible." };
+
 /** Why a Stage cannot be applied; undefined if it can. */
 export function refusalOf(stage: Stage, size: Size, canChange: boolean): string | undefined {
   if (!canChange) return "You can only read this canvas now.";
-  if (stepsOf(stage, size).length === 0) return stage.tool === "text" ? "Write a text first." : "Nothing is changed yet.";
+  if (stepsOf(stage, size).length === 0) return REFUSALS[stage.tool] ?? "Nothing is changed yet.";
   const upright = uprightSize(size, stage.turn);
   if (stage.tool === "crop" && !isInside(cropOf(stage.entries, upright), upright)) return "The rectangle reaches beyond the image.";
   return undefined;
 }
 
+/** About what a size or format makes; undefined while a value is missing or not possible. */
+export function previewOn({ tool, entries }: Pick<Stage, "tool" | "entries">, size: Size): Preview | undefined {
+  const values = Object.entries(entries).flatMap(([name, value]) => (value === "" ? [] : [[name, Number.isFinite(Number(value)) ? Number(value) : value] as const]));
+  return tool === "size" || tool === "format" ? previewOf(SLUGS[tool], Object.fromEntries(values), size) : undefined;
+}
+
 /** The size in pixels of what a Stage makes. */
 export function sizeMade({ tool, entries, turn }: Stage, size: Size): Size {
-  if (tool !== "crop") return size;
+  if (tool !== "crop") return previewOn({ tool, entries }, size)?.size ?? size;
   const { width, height } = cropOf(entries, uprightSize(size, turn)).box;
   return { width: Math.round(width), height: Math.round(height) };
 }

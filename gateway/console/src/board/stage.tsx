@@ -1,18 +1,25 @@
 /** The Stage: the picture of a node, large over the board, with a tool on it and what the tool has as fields below it. */
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useEffectEvent, useLayoutEffect, useRef, useState } from "react";
+import { useEffect, useEffectEvent, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { api } from "../api.ts";
 import { formatOf } from "../assets.ts";
-import { bytes } from "../format.ts";
+import { bytes, percent } from "../format.ts";
 import { combinationOf, isDialogOpen } from "../ui/keys.ts";
 import { Button, Icon } from "../ui/parts.tsx";
 import type { Point, Size } from "../view.ts";
-import type { Board } from "./board.ts";
-import { arrowed, CropPicture, CropTools, type Grab, nameOf } from "./crop.tsx";
+import type { Board, Ui } from "./board.ts";
+import { arrowed, CropPicture, CropTools, nameOf } from "./crop.tsx";
 import { ColorsPicture, ColorsTools } from "./colors-tool.tsx";
-import { useImage } from "./images.ts";
+import type { Grab } from "./grab.ts";
+import { assetQuery, useImage } from "./images.ts";
+import { nudgedOverlay } from "./laying.ts";
+import { MaskPicture, MaskTools } from "./mask.tsx";
+import { shareOf } from "./masking.ts";
+import { ResultPicture, ResultTools } from "./result.tsx";
+import { OverlayPicture, OverlayTools } from "./overlay.tsx";
+import { StagePrompt } from "./prompt.tsx";
 import { pictureOf, ratioOf } from "./shapes.ts";
-import { closeStage, keepStage, redone, refusalOf, sizeMade, SLUGS, type Stage, undone, uprightSize, withdrawn, withSidesSwapped } from "./stage.ts";
+import { closeStage, keepStage, redone, refusalOf, sizeMade, SLUGS, type Stage, undone, uprightSize, withBrush, withdrawn, withSidesSwapped } from "./stage.ts";
 import { applyStage } from "./stage-run.ts";
 import styles from "./stage.module.css";
 import { nudgedText, TextPicture, TextTools } from "./write.tsx";
@@ -23,12 +30,21 @@ const INSET = 28;
 const REST = 500;
 const GLIDE = { duration: 220, easing: "cubic-bezier(0.2, 0, 0, 1)" };
 const ARROWS: Record<string, Point> = { ArrowLeft: { x: -1, y: 0 }, ArrowRight: { x: 1, y: 0 }, ArrowUp: { x: 0, y: -1 }, ArrowDown: { x: 0, y: 1 } };
-const NAMES = { crop: "Crop and turn", text: "Text on the image", colors: "Colors" } as const;
+const NAMES = { crop: "Crop and turn", text: "Text on the image", colors: "Colors", overlay: "Overlay", size: "Size", format: "Format", mask: "Mask" } as const;
+/** What the keys of the mask do to its brush. */
+const BRUSHES: Record<string, (brush: Stage["brush"]) => Partial<Stage["brush"]>> = {
+  X: ({ kind }) => ({ kind: kind === "brush" ? "eraser" : "brush" }),
+  ",": ({ width }) => ({ width: width - 1 }),
+  ".": ({ width }) => ({ width: width + 1 }),
+  "[": ({ width }) => ({ width: width - 1 }),
+  "]": ({ width }) => ({ width: width + 1 }),
+};
 
 interface Props {
   board: Board;
   canvas: string;
   stage: Stage;
+  ui: Ui;
 }
 
 /** The size of an element. */
@@ -43,20 +59,24 @@ function useRoom(element: HTMLElement | null): Size | undefined {
   return room;
 }
 
-export default function StageLayer({ board, canvas, stage }: Props) {
+export default function StageLayer({ board, canvas, stage, ui }: Props) {
   const isThere = stage.asset !== "";
   const { data: asset, isError } = useQuery({ queryKey: ["asset", stage.asset], queryFn: ({ signal }) => api.asset(stage.asset, signal), staleTime: Infinity, enabled: isThere });
   const { data: actions } = useQuery({ queryKey: ["actions", "image"], queryFn: ({ signal }) => api.actions("image", signal), staleTime: Infinity });
+  const { data: over } = useQuery({ ...assetQuery(stage.second?.asset ?? ""), enabled: stage.second !== undefined });
   const { url } = useImage(isThere ? stage.asset : undefined, 2048);
   const [root, setRoot] = useState<HTMLElement | null>(null);
   const [area, setArea] = useState<HTMLElement | null>(null);
   const room = useRoom(area);
   const grabRef = useRef<Grab>(undefined);
-  const action = actions?.find(({ slug }) => slug === SLUGS[stage.tool]);
-  const upright = asset && uprightSize(asset, stage.turn);
+  const [isBefore, setIsBefore] = useState(false);
+  const slug = SLUGS[stage.tool];
+  const action = actions?.find((one) => one.slug === slug);
+  const isResult = stage.tool === "size" || stage.tool === "format";
+  const upright = asset && (isResult && !isBefore ? sizeMade(stage, asset) : uprightSize(asset, stage.turn));
   const scale = upright && room ? Math.max(Math.min((room.width - 2 * INSET) / upright.width, (room.height - 2 * INSET) / upright.height), 0.001) : undefined;
   const refusal = asset ? refusalOf(stage, asset, board.canChange) : undefined;
-  const isReady = asset !== undefined && action !== undefined && scale !== undefined;
+  const isReady = asset !== undefined && scale !== undefined && (slug === undefined || action !== undefined);
   const node = board.graph.nodes.get(stage.id);
 
   // The board, the tools and the buttons at its edges are behind it.
@@ -67,7 +87,7 @@ export default function StageLayer({ board, canvas, stage }: Props) {
   }, [root]);
 
   useLayoutEffect(() => {
-    if (isReady) root?.querySelector<HTMLElement>("[data-first]")?.focus({ preventScroll: true });
+    if (isReady) (root?.querySelector<HTMLElement>("[data-first]") ?? root?.querySelector<HTMLElement>("input, select"))?.focus({ preventScroll: true });
   }, [isReady, root]);
 
   // The board can go before it is closed: the role is withdrawn, or the page is left for another one.
@@ -86,7 +106,8 @@ export default function StageLayer({ board, canvas, stage }: Props) {
   }, [isReady]);
 
   const apply = () => {
-    if (asset && actions) void applyStage(board, canvas, actions, asset);
+    if (stage.tool === "mask") root?.querySelector("form")?.requestSubmit();
+    else if (asset && actions) void applyStage(board, canvas, actions, asset);
   };
 
   const type = useEffectEvent((event: KeyboardEvent) => {
@@ -97,35 +118,46 @@ export default function StageLayer({ board, canvas, stage }: Props) {
     const by = ARROWS[event.key];
     const set = (next: Stage) => board.set({ stage: next });
     if (combination === "Escape") {
-      if (grabRef.current) set(withdrawn(stage, grabRef.current.gesture));
+      const { current } = grabRef;
+      current?.drop();
+      if (current) set(withdrawn(stage, current.gesture));
       else closeStage(board);
-      grabRef.current = undefined;
-    } else if (combination === "Enter" && !event.isComposing && !target.matches("button, summary, select")) apply();
+    } else if (stage.tool === "mask" && isTyping) return;
+    else if (combination === "Enter" && !event.isComposing && !target.matches("button, summary, select")) apply();
     else if (combination === "Mod+Z") set(undone(stage));
     else if (combination === "Mod+Shift+Z" || combination === "Mod+Y") set(redone(stage));
     else if (isTyping || target.matches("select, [type=range], [type=radio]") || !asset || scale === undefined) return;
     else if (by && !event.ctrlKey && !event.metaKey) {
       const step = event.shiftKey ? 10 : 1;
       const way = { x: by.x * step, y: by.y * step };
-      set(stage.tool === "crop" ? arrowed(stage, way, event.altKey, asset) : nudgedText(stage, way, asset, scale));
+      if (stage.tool === "crop") set(arrowed(stage, way, event.altKey, asset));
+      else if (stage.tool === "text") set(nudgedText(stage, way, asset, scale));
+      else if (stage.tool === "overlay" && over && action) set(nudgedOverlay(stage, action, way, over, asset));
     } else if (combination === "X" && stage.tool === "crop") set(withSidesSwapped(stage, uprightSize(asset, stage.turn)));
+    else if (combination === "Q") setIsBefore(true);
+    else if (BRUSHES[combination] && stage.tool === "mask") set(withBrush(stage, BRUSHES[combination](stage.brush)));
     else return;
     event.preventDefault();
   });
   useEffect(() => {
     const stop = new AbortController();
     addEventListener("keydown", (event) => type(event), { signal: stop.signal });
+    addEventListener("keyup", ({ code, key }) => (code === "KeyQ" || key.toUpperCase() === "Q") && setIsBefore(false), { signal: stop.signal });
     return () => stop.abort();
   }, []);
 
   const facts = asset && `${asset.width} × ${asset.height} px · ${ratioOf(asset)} · ${bytes(asset.bytes)} ${formatOf(asset.mimeType)}`;
   const made = asset && sizeMade(stage, asset);
+  const share = useMemo(() => (asset ? shareOf(stage.marks, asset) : 0), [stage.marks, asset]);
   return (
-    <section ref={setRoot} className={styles.stage} aria-label={`${NAMES[stage.tool]}: ${node?.title || "Image"}`} tabIndex={-1} data-on-stage={stage.tool}>
+    <section ref={setRoot} className={styles.stage} aria-label={`${NAMES[stage.tool]}: ${node?.title || "Image"}`} tabIndex={-1} data-on-stage={stage.tool} data-before={isBefore || undefined}>
       <div ref={setArea} className={styles.area}>
         {isReady && stage.tool === "crop" && <CropPicture board={board} stage={stage} size={asset} scale={scale} url={url} grabRef={grabRef} />}
-        {isReady && stage.tool === "text" && <TextPicture board={board} stage={stage} action={action} size={asset} scale={scale} url={url} grabRef={grabRef} />}
-        {isReady && stage.tool === "colors" && <ColorsPicture stage={stage} action={action} size={asset} scale={scale} url={url} />}
+        {isReady && action && stage.tool === "text" && <TextPicture board={board} stage={stage} action={action} size={asset} scale={scale} url={url} grabRef={grabRef} />}
+        {isReady && action && stage.tool === "colors" && <ColorsPicture stage={stage} action={action} size={asset} scale={scale} url={url} isBefore={isBefore} />}
+        {isReady && action && stage.tool === "overlay" && <OverlayPicture board={board} stage={stage} second={stage.second} action={action} size={asset} scale={scale} url={url} grabRef={grabRef} />}
+        {isReady && action && isResult && <ResultPicture board={board} stage={stage} action={action} size={asset} scale={scale} url={url} grabRef={grabRef} isBefore={isBefore} />}
+        {isReady && stage.tool === "mask" && <MaskPicture board={board} stage={stage} size={asset} scale={scale} url={url} grabRef={grabRef} />}
         {(isError || !isThere) && (
           <p className={styles.gone} role="alert">
             {stage.replaces === undefined ? "This image cannot be read now." : "The image that this one was made from is gone."}
@@ -134,35 +166,52 @@ export default function StageLayer({ board, canvas, stage }: Props) {
       </div>
       <div className={styles.tools}>
         {isReady && stage.tool === "crop" && <CropTools board={board} stage={stage} size={asset} />}
-        {isReady && stage.tool === "text" && <TextTools board={board} stage={stage} action={action} size={asset} />}
-        {isReady && stage.tool === "colors" && <ColorsTools board={board} stage={stage} action={action} />}
+        {isReady && action && stage.tool === "text" && <TextTools board={board} stage={stage} action={action} size={asset} />}
+        {isReady && action && stage.tool === "colors" && <ColorsTools board={board} stage={stage} action={action} />}
+        {isReady && action && stage.tool === "overlay" && <OverlayTools board={board} canvas={canvas} stage={stage} action={action} />}
+        {isReady && action && isResult && <ResultTools board={board} stage={stage} action={action} />}
+        {isReady && stage.tool === "mask" && <MaskTools board={board} stage={stage} size={asset} />}
+        {isReady && stage.tool === "mask" && ui.panel !== "make" && (
+          <div className={styles.prompt}>
+            <StagePrompt board={board} canvas={canvas} graph={board.graph} ui={ui} />
+          </div>
+        )}
         <div className={styles.end}>
           <p className={styles.facts}>
             {facts}
-            {made && stage.tool === "crop" && (
+            {made && (stage.tool === "crop" || isResult) && (
               <>
                 {" "}
                 <Icon name="arrow" size={13} /> <strong>{`${made.width} × ${made.height} px`}</strong> · {ratioOf(made)}
               </>
             )}
+            {share > 0 && ` · ${percent(share)} may change`}
           </p>
-          {refusal !== undefined && stage.past.length > 0 && <p className={styles.refusal}>{refusal}</p>}
+          {slug !== undefined && refusal !== undefined && stage.past.length > 0 && <p className={styles.refusal}>{refusal}</p>}
           {stage.replaces !== undefined && (
             <label className={styles.check}>
               <input type="checkbox" checked={stage.replaces} onChange={({ target }) => board.set({ stage: { ...stage, replaces: target.checked } })} />
               <span>Replace the image</span>
             </label>
           )}
-          <Button look="quiet" onClick={() => board.set({ panel: "inspect", action: SLUGS[stage.tool] })}>
-            All settings
+          <Button look="quiet" aria-pressed={isBefore} title="As it was (hold Q)" onClick={() => setIsBefore(!isBefore)}>
+            Before
           </Button>
+          {slug !== undefined && (
+            <Button look="quiet" onClick={() => board.set({ panel: "inspect", action: slug })}>
+              All settings
+            </Button>
+          )}
           <Button onClick={() => closeStage(board)}>Cancel</Button>
-          <Button look="primary" isBusy={!isReady || refusal !== undefined} title={refusal ?? "Apply (Enter)"} onClick={apply}>
-            Apply
-          </Button>
+          {slug !== undefined && (
+            <Button look="primary" isBusy={!isReady || refusal !== undefined} title={refusal ?? "Apply (Enter)"} onClick={apply}>
+              Apply
+            </Button>
+          )}
         </div>
       </div>
       {upright && stage.tool === "crop" && <Said text={nameOf(stage, upright)} />}
+      {stage.tool === "mask" && <Said text={`${percent(share)} of the image may change`} />}
     </section>
   );
 }

@@ -4,13 +4,13 @@ import type { Action } from "../api.ts";
 import type { Point, Size } from "../view.ts";
 import type { Board } from "./board.ts";
 import { TextBox } from "./comparison.tsx";
-import type { Grab } from "./crop.tsx";
+import { type Grab, grab } from "./grab.ts";
 import { entryOf } from "./forms.ts";
 import { useImage } from "./images.ts";
 import { ParameterField } from "./inspector.tsx";
 import { usePixels } from "./pixels.ts";
 import { allParams } from "./shapes.ts";
-import { entered, type Stage, stepped, withTextAt } from "./stage.ts";
+import { entered, type Stage, stepped, withBoxAt } from "./stage.ts";
 import { mainColors } from "./swatches.ts";
 import styles from "./stage.module.css";
 
@@ -45,50 +45,36 @@ export function TextPicture({ board, stage, action, size, scale, url, grabRef }:
 
   function begin(event: PointerEvent<HTMLDivElement>) {
     const start = boxOfText(scale);
-    if (event.button !== 0 || !event.isPrimary || !start) return;
-    event.preventDefault();
-    event.currentTarget.setPointerCapture(event.pointerId);
+    if (!start) return;
     const named = (event.target as HTMLElement).dataset["handle"];
-    const own: Grab = { gesture: crypto.randomUUID() };
-    grabRef.current = own;
-    const stop = new AbortController();
     const first = { size: Number(params.size), maxWidth: Number(params.maxWidth) };
     const frame = event.currentTarget.getBoundingClientRect();
     const middle = { x: frame.left + frame.width / 2, y: frame.top + frame.height / 2 };
-    const move = (next: globalThis.PointerEvent) => {
-      if (next.pointerId !== event.pointerId) return;
+    grab(event, grabRef, (next, gesture) => {
       const now = board.getUi().stage;
-      if (grabRef.current !== own || !now) return end();
-      const by = { x: (next.clientX - event.clientX) / scale, y: (next.clientY - event.clientY) / scale };
-      board.set({ stage: changed(now, by, next) });
-    };
-    function changed(now: Stage, by: Point, next: globalThis.PointerEvent): Stage {
+      if (now) board.set({ stage: changed(now, next, gesture) });
+    });
+    function changed(now: Stage, next: globalThis.PointerEvent, gesture: string): Stage {
       if (!start) return now;
       if (named === "corner") {
         const grown = Math.hypot(next.clientX - middle.x, next.clientY - middle.y) / Math.max(Math.hypot(event.clientX - middle.x, event.clientY - middle.y), 1);
-        return stepped(now, { entries: { ...now.entries, size: String(within(first.size * grown, LETTERS)) } }, own.gesture);
+        return stepped(now, { entries: { ...now.entries, size: String(within(first.size * grown, LETTERS)) } }, gesture);
       }
       if (named === "side") {
         // Lines are as wide as the box that the pointer makes, to both sides of its middle.
         const width = Math.abs(next.clientX - middle.x) * 2;
-        return stepped(now, { entries: { ...now.entries, maxWidth: String(within((100 * width) / scale / size.width, LINES)) } }, own.gesture);
+        return stepped(now, { entries: { ...now.entries, maxWidth: String(within((100 * width) / scale / size.width, LINES)) } }, gesture);
       }
-      const to = { x: start.at.x + by.x, y: start.at.y + by.y };
-      return withTextAt(now, to, start.box, size, next.ctrlKey ? 0 : SNAP / scale, own.gesture);
+      const to = { x: start.at.x + (next.clientX - event.clientX) / scale, y: start.at.y + (next.clientY - event.clientY) / scale };
+      return withBoxAt(now, to, start.box, size, next.ctrlKey ? 0 : SNAP / scale, gesture);
     }
-    function end() {
-      stop.abort();
-      if (grabRef.current === own) grabRef.current = undefined;
-    }
-    addEventListener("pointermove", move, { signal: stop.signal });
-    for (const type of ["pointerup", "pointercancel"]) addEventListener(type, end, { signal: stop.signal });
   }
 
   return (
     <div className={styles.plane}>
       <div className={`${styles.view} ${styles.page}`} style={{ width: size.width * scale, height: size.height * scale }}>
         <img className={styles.flat} src={url} alt="" aria-hidden="true" draggable={false} />
-        <TextBox params={params} height={size.height} className={styles.text} data-stage-text onPointerDown={begin} onDoubleClick={({ currentTarget }) => currentTarget.closest("section")?.querySelector("textarea")?.focus()}>
+        <TextBox params={params} height={size.height} className={styles.text} data-stage-text data-after onPointerDown={begin} onDoubleClick={({ currentTarget }) => currentTarget.closest("section")?.querySelector("textarea")?.focus()}>
           <span className={styles.handle} data-handle="corner" />
           <span className={styles.handle} data-handle="side" />
         </TextBox>
@@ -100,7 +86,7 @@ export function TextPicture({ board, stage, action, size, scale, url, grabRef }:
 /** Moves the text by so many pixels of the picture. */
 export function nudgedText(stage: Stage, by: Point, size: Size, scale: number): Stage {
   const start = boxOfText(scale);
-  return start ? withTextAt(stage, { x: Math.round(start.at.x) + by.x, y: Math.round(start.at.y) + by.y }, start.box, size, 0, "arrows") : stage;
+  return start ? withBoxAt(stage, { x: Math.round(start.at.x) + by.x, y: Math.round(start.at.y) + by.y }, start.box, size, 0, "arrows") : stage;
 }
 
 /** How many colors of the image are offered, and the side of an image that is enough to find them. */

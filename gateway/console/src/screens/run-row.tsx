@@ -87,7 +87,7 @@ export function RunRow({ run, progress, canvas, isOpen, toggle, show, again, can
       </div>
       {isWorking && <progress aria-label={`Progress of ${title}`} max={100} {...(done > 0 && { value: done })} />}
       {isOpen && <RunDetails handle={handle} state={`${status} ${outputs.done}`} />}
-      {isCanceling && <CancelDialog run={run} hasTargets={canvasId !== undefined} close={() => setIsCanceling(false)} canceled={canceled} />}
+      {isCanceling && <CancelDialog runs={[run]} hasTargets={canvasId !== undefined} close={() => setIsCanceling(false)} canceled={canceled} />}
     </li>
   );
 }
