@@ -3,6 +3,7 @@
 
 use db::audit::{Actor, Event};
 use db::recipes::Published;
+use domain::Violation;
 use domain::id::RecipeId;
 use domain::recipe::Version;
 use domain::recipe::file::{RecipeFile, SHIPPED};
@@ -23,12 +24,16 @@ pub enum NotPublished {
     Taken(RecipeId),
 }
 
-/// The Recipe file in `value`, checked against the same schema as workflows; otherwise every violation.
-pub async fn checked(value: Value) -> Result<RecipeFile, String> {
-    let check = |file: RecipeFile| match file.violations() {
+/// A file that breaks no rule.
+pub fn check(file: RecipeFile) -> Result<RecipeFile, Vec<Violation>> {
+    match file.violations() {
         violations if violations.is_empty() => Ok(file),
         violations => Err(violations),
-    };
+    }
+}
+
+/// The Recipe file in `value`, checked against the same schema as workflows; otherwise every violation.
+pub async fn checked(value: Value) -> Result<RecipeFile, String> {
     json::validate(value, &mut json::values(None), None, check).await.map_err(|problem| match problem {
         Problem::Invalid(violations) => {
             let reported: Vec<String> =

@@ -47,6 +47,8 @@ pub enum Problem {
     },
     /// A scope or a role is missing.
     Forbidden(String),
+    /// The session is too old for what it asks.
+    SignInAgain,
     /// The resource does not exist or is not visible.
     NotFound(&'static str),
     /// The path exists, but not with this method.
@@ -196,6 +198,11 @@ impl Problem {
                 (StatusCode::PAYMENT_REQUIRED, Code::PaymentRequired, message, Vec::new(), Some(Box::new(details)))
             }
             Problem::Forbidden(message) => plain(StatusCode::FORBIDDEN, Code::Forbidden, message),
+            Problem::SignInAgain => {
+                let message = "sign in again: administering needs a session that began within 12 hours";
+                let details = ErrorDetails { reason: Some("sign_in_again".into()), ..ErrorDetails::default() };
+                (StatusCode::FORBIDDEN, Code::Forbidden, message.into(), Vec::new(), Some(Box::new(details)))
+            }
             Problem::NotFound(what) => plain(StatusCode::NOT_FOUND, Code::NotFound, format!("{what} not found")),
             Problem::MethodNotAllowed => plain(
                 StatusCode::METHOD_NOT_ALLOWED,

@@ -17,6 +17,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::compression::Streamed;
+use crate::console::admin::AdminDocument;
 use crate::console::{self, ConsoleDocument};
 use crate::discovery;
 use crate::docs;
@@ -96,8 +97,9 @@ pub fn documented() -> (Router<App>, Value) {
 pub fn router(app: App) -> Router {
     let (router, document) = documented();
     let (console, console_document) = console::documented();
+    let (admin, admin_document) = console::admin::documented();
     let cors = cors(&app.config.cors_origins);
-    let known = Arc::new(KnownParameters::from_documents([&document, &console_document]));
+    let known = Arc::new(KnownParameters::from_documents([&document, &console_document, &admin_document]));
     // One stack, outermost first. A layer that is added to a router by itself costs an allocation per request.
     let around = ServiceBuilder::new()
         .layer(middleware::map_request(crate::observe::always_servable))
@@ -107,6 +109,7 @@ pub fn router(app: App) -> Router {
         .layer(middleware::from_fn(crate::observe::acceptable))
         .layer(CatchPanicLayer::custom(crate::observe::panicked))
         .layer(axum::Extension(ConsoleDocument(console_document.to_string().into())))
+        .layer(axum::Extension(AdminDocument(admin_document.to_string().into())))
         .layer(axum::Extension(openapi::digest::Served::from_document(&document, &app.config.public_url)))
         .layer(axum::Extension(openapi::Document::new(document, &app.config.public_url)))
         // Each route reads its body under a limit of its own.
@@ -121,7 +124,7 @@ pub fn router(app: App) -> Router {
     // The tools call the contract as everybody does, through all that surrounds its routes.
     let tools = mcp::router(complete(router.clone()), &app);
     let found = discovery::router(&app.config.public_url);
-    let others = console.merge(tools).merge(links::router()).merge(found);
+    let others = console.merge(admin).merge(tools).merge(links::router()).merge(found);
     let router = complete(router.merge(others));
     // Routes are matched after the path of a request to the console is mapped.
     Router::new().fallback_service(ServiceBuilder::new().map_request(console::enter).service(router))

@@ -2,14 +2,16 @@
 
 use app::purge::CanvasPurge;
 use clap::Subcommand;
+use db::account_list::{self, AccountFilter};
 use db::audit::{self, Event};
 use db::purge;
-use domain::account::is_email;
+use domain::account::{Role, is_email};
 use domain::id::{AccountUid, CanvasHandle, is_plain_id};
 use serde_json::json;
 
 use super::announcer::Announcer;
 use super::{CommandError, Context, Result, account, amount, work};
+use crate::console::admin::ListedAccount;
 
 /// The subcommands of `admin account`.
 #[derive(Debug, Subcommand)]
@@ -25,6 +27,24 @@ pub enum Command {
         /// Initial credits.
         #[arg(long, default_value = "0")]
         credits: String,
+    },
+    /// List accounts, newest first.
+    List {
+        /// A part of the uid, the email or the name.
+        #[arg(long)]
+        query: Option<String>,
+        /// Role: `member` or `admin`.
+        #[arg(long)]
+        role: Option<String>,
+    },
+    /// Give an account a role; an `admin` manages the installation in the console.
+    Role {
+        /// Uid or email of the account.
+        #[arg(long)]
+        account: String,
+        /// Role: `member` or `admin`.
+        #[arg(long)]
+        role: String,
     },
     /// Enable a disabled account; its tokens work again.
     Enable {
@@ -76,6 +96,8 @@ pub enum Command {
 pub(super) async fn run(command: Command, context: &mut Context) -> Result {
     match command {
         Command::Create { email, uid, credits } => create(context, &email, uid, &credits).await,
+        Command::List { query, role } => list(context, query, role.as_deref()).await,
+        Command::Role { account, role } => set_role(context, &account, &role).await,
         Command::Enable { account } => enable(context, &account).await,
         Command::Disable { account } => disable(context, &account).await,
         Command::Quota { account, bytes } => quota(context, &account, bytes.as_deref()).await,
@@ -99,6 +121,26 @@ async fn create(context: &mut Context, email: &str, uid: Option<String>, credits
     let account = app::account::create(&mut transaction, &context.actor, &uid, email, credits).await?;
     db::pool::commit(transaction).await?;
     Ok(json!({ "uid": account.uid, "email": account.email, "creditBalance": account.credit_balance }))
+}
+
+fn parse_role(text: &str) -> Result<Role> {
+    text.parse().map_err(|_| CommandError::rule(format!("{text:?} is not a role: member, admin")))
+}
+
+/// All pages, as the console shows them.
+async fn list(context: &mut Context, text: Option<String>, role: Option<&str>) -> Result {
+    let filter = AccountFilter { text, role: role.map(parse_role).transpose()?, ..AccountFilter::default() };
+    let found = account_list::list(&mut context.connection, &filter, None, i64::MAX).await?;
+    Ok(json!({ "accounts": found.into_iter().map(ListedAccount::from).collect::<Vec<_>>() }))
+}
+
+async fn set_role(context: &mut Context, name: &str, role: &str) -> Result {
+    let role = parse_role(role)?;
+    let account = account(context, name).await?;
+    let mut transaction = db::pool::begin_on(&mut context.connection).await?;
+    app::account::set_role(&mut transaction, &context.actor, &account.uid, role).await?;
+    db::pool::commit(transaction).await?;
+    Ok(json!({ "uid": account.uid, "role": role }))
 }
 
 async fn enable(context: &mut Context, name: &str) -> Result {

@@ -23,8 +23,9 @@ pub(super) async fn run(command: Command, context: &mut Context) -> Result {
     let Command::Grant { account: name, amount: text } = command;
     let amount = amount(&text, 1)?;
     let account = account(context, &name).await?;
+    let adjustment = app::account::Adjustment { amount, note: None, key: None };
     let mut transaction = db::pool::begin_on(&mut context.connection).await?;
-    let balance = app::account::credit(&mut transaction, &context.actor, &account.uid, amount).await?;
+    let balance = app::account::credit(&mut transaction, &context.actor, &account.uid, adjustment).await?;
     db::pool::commit(transaction).await?;
     Ok(json!({ "uid": account.uid, "creditBalance": balance }))
 }

@@ -8,7 +8,6 @@ use domain::id::{AccountUid, JobId};
 use domain::job::JobStatus;
 use domain::recipe::run::RunId;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use super::announcer::Announcer;
 use super::{CommandError, Context, Result, account, work};
@@ -66,7 +65,7 @@ async fn list(context: &mut Context, name: Option<&str>, status: Option<&str>) -
         Some(name) => Some(account(context, name).await?.uid),
         None => None,
     };
-    let wanted = JobFilter { id: None, account: uid.as_ref(), statuses: statuses.as_deref() };
+    let wanted = JobFilter { id: None, account: uid.as_ref(), statuses: statuses.as_deref(), before: None };
     let listed = operation::list(&mut context.connection, wanted, LISTED_MAX).await?;
     Ok(json!({ "jobs": listed.iter().map(entry).collect::<Vec<_>>() }))
 }
@@ -83,13 +82,9 @@ fn statuses(text: &str) -> Result<Vec<String>> {
     if found.is_empty() { Err(CommandError::rule(format!("{text:?} is not a job status"))) } else { Ok(found) }
 }
 
-fn is_recipe(listed: &ListedJob) -> bool {
-    listed.kind == "recipe"
-}
-
 fn active(listed: &ListedJob) -> Active {
     let account = AccountUid::from_stored(listed.account.clone());
-    Active { id: listed.id, is_recipe: is_recipe(listed), account }
+    Active { id: listed.id, is_recipe: listed.is_recipe(), account }
 }
 
 fn entry(listed: &ListedJob) -> Value {
@@ -109,8 +104,7 @@ fn entry(listed: &ListedJob) -> Value {
 /// Finds the job or run that `text` identifies.
 async fn find(context: &mut Context, text: &str) -> Result<ListedJob> {
     let unknown = || CommandError::rule(format!("job or run {text:?} does not exist"));
-    let plain = text.strip_prefix("job:").or_else(|| text.strip_prefix("run:")).unwrap_or(text);
-    let id = Uuid::try_parse(plain.strip_prefix("recipe-").unwrap_or(plain)).map_err(|_| unknown())?;
+    let id = operation::parse_id(text).ok_or_else(unknown)?;
     let wanted = JobFilter { id: Some(id), ..JobFilter::default() };
     operation::list(&mut context.connection, wanted, 1).await?.pop().ok_or_else(unknown)
 }

@@ -7,6 +7,7 @@
 //! `/console/api/canvas-agent/v1/…` to the contract's own routes. Everything that authenticates asks [`contains`] which
 //! credential counts.
 
+pub mod admin;
 pub mod credential;
 mod document;
 mod openapi;

@@ -7,58 +7,71 @@ use utoipa::openapi::{ContactBuilder, InfoBuilder, LicenseBuilder, OpenApi};
 
 use crate::openapi;
 
-/// Tags with their descriptions.
-const TAGS: [(&str, &str); 10] = [
-    ("Session", "Sign in, see who is signed in, sign out."),
-    ("Tokens", "Tokens of agents and programs: create, list, revoke."),
-    ("Connections", "Saved connections to providers. Their keys are write-only."),
-    ("Members", "Whom a canvas is shared with."),
-    ("Pointers", "What people point at on a canvas."),
-    ("Deletion", "Delete a canvas or an asset for good."),
-    ("Deliveries", "Webhook deliveries, and their replay."),
-    ("Credit", "The balance of the account and its ledger."),
-    ("Audit", "What was done with the account."),
-    ("Document", "This document."),
-];
+/// What tells a document of the console from another one.
+pub struct Described {
+    pub title: &'static str,
+    pub description: &'static str,
+    /// Tags with their descriptions.
+    pub tags: &'static [(&'static str, &'static str)],
+    /// What the shared failures say. In the contract they speak of revisions and scopes.
+    pub failures: &'static [(&'static str, &'static str)],
+    /// `true` if a failure has details.
+    pub has_details: bool,
+}
 
-/// What the shared failures say here. In the contract they speak of revisions and scopes.
-const FAILURES: [(&str, &str); 4] = [
-    ("Conflict", "The present state forbids the request."),
-    ("Forbidden", "The request does not come from the console, the session is one of a token, or a role is missing."),
-    (
-        "Unauthorized",
-        "The session is missing, unknown, ended or of another account, or what should sign in is not valid.",
-    ),
-    ("UnprocessableEntity", "The request disagrees with what is stored. `fields` names the places."),
-];
+/// The document of what people do.
+pub const CONSOLE: Described = Described {
+    title: "Canvas Service console",
+    description: "What only a person may do, in the browser. The credential is the cookie `__Host-canvas`, which `POST /console/session` \
+                  sets. Every write needs the `Origin` of the service and the header `X-Canvas-Console: 1`. A request whose header \
+                  `X-Canvas-Account` names another account than that of the session is refused. The canvases themselves are served by \
+                  the contract, which the console reaches at `/console/api/canvas-agent/v1`.",
+    tags: &[
+        ("Session", "Sign in, see who is signed in, sign out."),
+        ("Tokens", "Tokens of agents and programs: create, list, revoke."),
+        ("Connections", "Saved connections to providers. Their keys are write-only."),
+        ("Members", "Whom a canvas is shared with."),
+        ("Pointers", "What people point at on a canvas."),
+        ("Deletion", "Delete a canvas or an asset for good."),
+        ("Deliveries", "Webhook deliveries, and their replay."),
+        ("Credit", "The balance of the account and its ledger."),
+        ("Audit", "What was done with the account."),
+        ("Document", "This document."),
+    ],
+    failures: &[
+        ("Conflict", "The present state forbids the request."),
+        ("Forbidden", "The request does not come from the console, the session is one of a token, or a role is missing."),
+        (
+            "Unauthorized",
+            "The session is missing, unknown, ended or of another account, or what should sign in is not valid.",
+        ),
+        ("UnprocessableEntity", "The request disagrees with what is stored. `fields` names the places."),
+    ],
+    has_details: false,
+};
 
-/// The document without routes.
-pub fn base() -> OpenApi {
+/// A document without routes.
+pub fn base(described: &Described) -> OpenApi {
     let info = InfoBuilder::new()
-        .title("Canvas Service console")
+        .title(described.title)
         .version("1.0.0")
-        .description(Some(
-            "What only a person may do, in the browser. The credential is the cookie `__Host-canvas`, which `POST /console/session` \
-             sets. Every write needs the `Origin` of the service and the header `X-Canvas-Console: 1`. A request whose header \
-             `X-Canvas-Account` names another account than that of the session is refused. The canvases themselves are served by \
-             the contract, which the console reaches at `/console/api/canvas-agent/v1`.",
-        ))
+        .description(Some(described.description))
         .license(Some(LicenseBuilder::new().name("Apache-2.0").identifier(Some("Apache-2.0")).build()))
         .contact(None::<ContactBuilder>.map(ContactBuilder::build))
         .build();
     let cookie = SecurityScheme::ApiKey(ApiKey::Cookie(ApiKeyValue::new("__Host-canvas")));
-    let tags = TAGS.map(|(name, description)| TagBuilder::new().name(name).description(Some(description)).build());
-    openapi::with_components(info, tags.into(), ("session", cookie))
+    let tag = |(name, description): &(&str, &str)| TagBuilder::new().name(*name).description(Some(*description)).build();
+    openapi::with_components(info, described.tags.iter().map(tag).collect(), ("session", cookie))
 }
 
 /// Completes the document that the routes declare.
-pub fn complete(document: OpenApi) -> Value {
+pub fn complete(document: OpenApi, described: &Described) -> Value {
     let mut document = openapi::complete_shared(openapi::serialize(document), openapi::Recorded::Console);
-    for (name, description) in FAILURES {
-        document["components"]["responses"][name]["description"] = description.into();
+    for (name, description) in described.failures {
+        document["components"]["responses"][name]["description"] = (*description).into();
     }
-    // No failure here has any.
-    if let Some(members) = document["components"]["schemas"]["ErrorBody"]["properties"].as_object_mut() {
+    let members = document["components"]["schemas"]["ErrorBody"]["properties"].as_object_mut();
+    if let Some(members) = members.filter(|_| !described.has_details) {
         members.remove("details");
     }
     drop_unused(&mut document);

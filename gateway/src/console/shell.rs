@@ -39,8 +39,10 @@ const HEADERS: [(HeaderName, HeaderValue); 6] = [
 ];
 
 /// The paths of the application. It reads the path itself, so they all serve the same page.
-const PAGES: [&str; 9] =
-    ["/", "/signin", "/c/{owner}/{id}", "/runs", "/elements", "/recipes", "/assets", "/settings", "/settings/{*page}"];
+const PAGES: [&str; 11] = [
+    "/", "/signin", "/c/{owner}/{id}", "/runs", "/elements", "/recipes", "/assets", "/settings", "/settings/{*page}", "/admin",
+    "/admin/{*page}",
+];
 
 /// The built application; empty when it was not built.
 #[derive(RustEmbed)]

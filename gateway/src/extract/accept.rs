@@ -31,6 +31,11 @@ impl<'a> Accepted<'a> {
         self.quality("text", "html") > self.quality("application", "json")
     }
 
+    /// Returns `true` if the client would rather have JSON lines than JSON.
+    pub fn prefers_lines(&self) -> bool {
+        self.quality("application", "x-ndjson") > self.quality("application", "json")
+    }
+
     /// Returns `true` if the client rejects the media type by `q=0`. A type that it merely leaves out is not rejected, and
     /// neither is one of
     /// which it rejects a variant.

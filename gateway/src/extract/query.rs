@@ -34,7 +34,8 @@ pub struct OwnerQuery {
     pub owner_uid: Option<AccountUid>,
 }
 
-fn plain_uid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<AccountUid>, D::Error> {
+/// A uid that is a plain id.
+pub fn plain_uid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<AccountUid>, D::Error> {
     let text = String::deserialize(deserializer)?;
     match domain::id::is_plain_id(&text) {
         true => Ok(Some(AccountUid::from_stored(text))),

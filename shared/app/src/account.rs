@@ -4,14 +4,12 @@
 use db::PgConnection;
 use db::accounts::{self, Account};
 use db::audit::{self, Actor, Event};
+use db::ledger::{self, Adjusted};
 use domain::Violation;
-use domain::account::{display_name, is_email};
+use domain::account::{Role, display_name, is_email};
 use domain::id::AccountUid;
 
 use crate::{Error, Result};
-
-/// Most credits that one act moves.
-pub const CREDITS_MAX: i64 = 1_000_000_000_000;
 
 /// Creates an account with `credits`.
 ///
@@ -58,16 +56,45 @@ pub async fn rename(
     Ok(shown)
 }
 
+/// Gives an account a role. `false`: it already had it.
+pub async fn set_role(conn: &mut PgConnection, actor: &Actor, uid: &AccountUid, role: Role) -> Result<bool> {
+    let changed = db::account_list::set_role(conn, uid, role).await?;
+    if changed {
+        audit::write(conn, actor, Some(uid), &Event::AccountRole { role }).await?;
+    }
+    Ok(changed)
+}
+
+/// A movement of credit by hand.
+#[derive(Clone, Copy, Debug)]
+pub struct Adjustment<'a> {
+    /// Credits to add, or to take away if negative.
+    pub amount: i64,
+    /// Why, for the ledger.
+    pub note: Option<&'a str>,
+    /// A key under which a repetition moves nothing.
+    pub key: Option<&'a str>,
+}
+
 /// Adds credits to an account, or takes them away. Returns the balance.
 ///
 /// # Errors
 ///
-/// [`Error::NotFound`] if there is no such account, [`Error::Unprocessable`] if the balance would be below 0.
-pub async fn credit(conn: &mut PgConnection, actor: &Actor, uid: &AccountUid, amount: i64) -> Result<i64> {
-    let balance = db::ledger::grant(conn, uid, amount).await?.ok_or(Error::NotFound("account"))?;
-    if balance < 0 {
-        return Err(Error::unprocessable("amount", "takes more than the account has"));
-    }
+/// [`Error::NotFound`] if there is no such account, [`Error::Unprocessable`] if the balance would be below 0, [`Error::Conflict`] if the
+/// key was used for another amount.
+pub async fn credit(
+    conn: &mut PgConnection,
+    actor: &Actor,
+    uid: &AccountUid,
+    Adjustment { amount, note, key }: Adjustment<'_>,
+) -> Result<i64> {
+    let balance = match ledger::adjust(conn, uid, amount, note, key).await? {
+        Adjusted::Done(balance) => balance,
+        Adjusted::Repeated(balance) => return Ok(balance),
+        Adjusted::OtherRequest => return Err(Error::Conflict("the idempotency key was used for another amount")),
+        Adjusted::Overdrawn => return Err(Error::unprocessable("amount", "takes more than the account has")),
+        Adjusted::NoAccount => return Err(Error::NotFound("account")),
+    };
     audit::write(conn, actor, Some(uid), &Event::AccountCredit { amount, balance }).await?;
     Ok(balance)
 }

@@ -1,7 +1,7 @@
 //! Accounts, their delegated sessions, and credentials.
 
 use domain::Timestamp;
-use domain::account::{Scope, Scopes, Surface, TokenKind, display_name};
+use domain::account::{Role, Scope, Scopes, Surface, TokenKind, display_name};
 use domain::canvas::{AccessRole, Actor, CanvasRecord};
 use domain::id::{AccountUid, CanvasRef};
 use sqlx::PgConnection;
@@ -35,10 +35,14 @@ pub struct Credential {
     pub valid: bool,
     /// `true` if `lastUsedAt` is more than a minute old.
     pub use_unrecorded: bool,
+    /// When the token was created: of a session, when it was signed in.
+    pub signed_in_at: Timestamp,
     /// When the token expires.
     pub expires_at: Option<Timestamp>,
     /// Uid of the account.
     pub account: AccountUid,
+    /// Role of the account.
+    pub role: Role,
     /// Email of the account.
     pub email: String,
     /// Name under which others see the account.
@@ -86,7 +90,7 @@ pub async fn authenticate(
                WITH ORDINALITY AS asked (token, owner, canvas, place)
            CROSS JOIN LATERAL (
                SELECT t.id AS "token!", t.kind AS "kind!", t.parent IS NOT NULL AS "is_narrow!", t.label AS "label!", t.scopes AS "scopes!", t.surface AS "surface!",
-                      t.secret_hash AS "secret_hash!", t.expires_at AS "expires_at?",
+                      t.secret_hash AS "secret_hash!", t.created_at AS "signed_in_at!", t.expires_at AS "expires_at?",
                       (t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())
                        AND (t.idle_until IS NULL OR t.idle_until > now())
                        AND (t.parent IS NULL OR EXISTS (
@@ -95,7 +99,7 @@ pub async fn authenticate(
                        ))
                        AND s.revoked_at IS NULL AND a.enabled) AS "valid!",
                       (t.last_used_at IS NULL OR t.last_used_at < now() - interval '1 minute') AS "use_unrecorded!",
-                      a.uid AS "uid!", a.email AS "email!", a.display_name AS "display_name!", a.credit_balance AS "credit_balance!",
+                      a.uid AS "uid!", a.role AS "account_role!", a.email AS "email!", a.display_name AS "display_name!", a.credit_balance AS "credit_balance!",
                       c.key AS "key?", c.owner_uid AS "owner_uid?", c.id AS "id?", c.canvas_type AS "canvas_type?",
                       c.title AS "title?", c.revision AS "revision?", c.sequence AS "sequence?", c.slug AS "slug?", c.node_ref AS "node_ref?",
                       c.connection_ref AS "connection_ref?", c.referenced AS "referenced?",
@@ -136,10 +140,12 @@ struct CredentialRow {
     scopes: Vec<String>,
     surface: String,
     secret_hash: Vec<u8>,
+    signed_in_at: DateTime<Utc>,
     expires_at: Option<DateTime<Utc>>,
     valid: bool,
     use_unrecorded: bool,
     uid: String,
+    account_role: String,
     email: String,
     display_name: String,
     credit_balance: i64,
@@ -174,8 +180,10 @@ impl CredentialRow {
             secret_hash: self.secret_hash,
             valid: self.valid,
             use_unrecorded: self.use_unrecorded,
+            signed_in_at: self.signed_in_at.into(),
             expires_at: self.expires_at.map(Timestamp::from),
             account: AccountUid::from_stored(self.uid),
+            role: known("accounts.role", &self.account_role)?,
             display_name: display_name(&self.display_name, &self.email),
             email: self.email,
             credit_balance: self.credit_balance,
@@ -244,6 +252,8 @@ pub struct Account {
     pub credit_balance: i64,
     /// `true` if the account is enabled. Tokens of a disabled account are rejected.
     pub enabled: bool,
+    /// Role of the account.
+    pub role: Role,
 }
 
 /// Creates an account without credit. `None` when the uid or the email is taken. The uid of a purged account stays taken.
@@ -262,6 +272,7 @@ pub async fn create(conn: &mut PgConnection, uid: &AccountUid, email: &str) -> R
         display_name: display_name("", email),
         credit_balance: 0,
         enabled: true,
+        role: Role::Member,
     }))
 }
 
@@ -269,19 +280,23 @@ pub async fn create(conn: &mut PgConnection, uid: &AccountUid, email: &str) -> R
 #[instrument(skip_all, name = "db.account.find")]
 pub async fn find(conn: &mut PgConnection, uid_or_email: &str) -> Result<Option<Account>> {
     let row = sqlx::query!(
-        "SELECT uid, email, display_name, credit_balance, enabled FROM accounts
+        "SELECT uid, email, display_name, credit_balance, enabled, role FROM accounts
          WHERE (uid = $1 OR lower(email) = lower($1)) AND purged_at IS NULL ORDER BY uid = $1 DESC LIMIT 1",
         uid_or_email
     )
     .fetch_optional(conn)
     .await?;
-    Ok(row.map(|row| Account {
-        uid: AccountUid::from_stored(row.uid),
-        display_name: display_name(&row.display_name, &row.email),
-        email: row.email,
-        credit_balance: row.credit_balance,
-        enabled: row.enabled,
-    }))
+    row.map(|row| {
+        Ok(Account {
+            uid: AccountUid::from_stored(row.uid),
+            display_name: display_name(&row.display_name, &row.email),
+            email: row.email,
+            credit_balance: row.credit_balance,
+            enabled: row.enabled,
+            role: known("accounts.role", &row.role)?,
+        })
+    })
+    .transpose()
 }
 
 /// Gives an account another name: `chosen`, or none when it is empty. `shown` is what others see then, which labels its sessions.

@@ -29,6 +29,57 @@ pub async fn grant(conn: &mut PgConnection, account: &AccountUid, amount: i64) -
     Ok(balance)
 }
 
+/// Result of a movement by hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Adjusted {
+    /// Credit moved; this is the balance.
+    Done(i64),
+    /// An earlier request with this key did the same; this is the balance now.
+    Repeated(i64),
+    /// An earlier request with this key moved another amount.
+    OtherRequest,
+    /// The balance would be below 0.
+    Overdrawn,
+    /// There is no such account.
+    NoAccount,
+}
+
+/// Adds credits to an account by hand, or takes them away, for the reason in `note`. Of any number of requests with the same `key` one
+/// moves credit. The account's row is locked.
+#[instrument(skip_all, name = "db.ledger.adjust")]
+pub async fn adjust(
+    conn: &mut PgConnection,
+    account: &AccountUid,
+    amount: i64,
+    note: Option<&str>,
+    key: Option<&str>,
+) -> Result<Adjusted> {
+    let uid = account.as_str();
+    let held = sqlx::query_scalar!(
+        "SELECT credit_balance FROM accounts WHERE uid = $1 AND purged_at IS NULL FOR NO KEY UPDATE",
+        uid
+    );
+    let Some(balance) = held.fetch_optional(&mut *conn).await? else { return Ok(Adjusted::NoAccount) };
+    let earlier = sqlx::query_scalar!("SELECT amount FROM ledger WHERE account_uid = $1 AND request_key = $2", uid, key);
+    match earlier.fetch_optional(&mut *conn).await? {
+        Some(earlier) if earlier == amount => return Ok(Adjusted::Repeated(balance)),
+        Some(_) => return Ok(Adjusted::OtherRequest),
+        None if balance.saturating_add(amount) < 0 => return Ok(Adjusted::Overdrawn),
+        None => {}
+    }
+    let balance = sqlx::query_scalar!(
+        "WITH noted AS (
+             INSERT INTO ledger (account_uid, amount, reason, note, request_key) VALUES ($1, $2, 'grant', $3, $4)
+         )
+         UPDATE accounts SET credit_balance = credit_balance + $2 WHERE uid = $1 RETURNING credit_balance",
+        uid,
+        amount,
+        note,
+        key
+    );
+    Ok(Adjusted::Done(balance.fetch_one(conn).await?))
+}
+
 /// Reserves `amount` credits for a job, in the transaction that starts it. `false` when the balance does not cover them; then
 /// nothing is written. An amount of 0 leaves no row.
 ///
@@ -111,6 +162,8 @@ pub struct LedgerEntry {
     pub amount: i64,
     /// Why credit moved.
     pub reason: LedgerReason,
+    /// Why somebody moved it by hand.
+    pub note: Option<String>,
     /// The job or Recipe run that the entry belongs to; `None` for a grant.
     pub work: Option<Uuid>,
     /// `true` if a job with this id has a record.
@@ -130,7 +183,7 @@ pub async fn list(
     limit: i64,
 ) -> Result<Vec<LedgerEntry>> {
     let rows = sqlx::query!(
-        r#"SELECT l.id, l.amount, l.reason, l.job_id, l.created_at, j.id IS NOT NULL AS "is_job!", r.id AS "run?"
+        r#"SELECT l.id, l.amount, l.reason, l.note, l.job_id, l.created_at, j.id IS NOT NULL AS "is_job!", r.id AS "run?"
            FROM ledger l
            LEFT JOIN jobs j ON j.id = l.job_id AND j.account_uid = l.account_uid
            LEFT JOIN recipe_runs r ON r.id = coalesce(j.recipe_run, l.job_id) AND r.account_uid = l.account_uid
@@ -148,6 +201,7 @@ pub async fn list(
                 id: row.id,
                 amount: row.amount,
                 reason: known("ledger.reason", &row.reason)?,
+                note: row.note,
                 work: row.job_id,
                 is_job: row.is_job,
                 run: row.run.map(RunId),

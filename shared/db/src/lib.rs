@@ -4,6 +4,7 @@
 //! can be pasted into psql. An absent row is `Ok(None)`. A state change is conditional and reports whether it took effect. No
 //! other crate knows a column.
 
+pub mod account_list;
 pub mod accounts;
 pub mod assets;
 pub mod audit;

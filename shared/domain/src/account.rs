@@ -133,6 +133,16 @@ impl Surface {
     }
 }
 
+named! {
+    /// What an account may do beyond its own affairs.
+    Role {
+        /// Nothing.
+        Member = "member",
+        /// Manage the installation in the console.
+        Admin = "admin",
+    }
+}
+
 /// The kind of client that a token is a credential of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenKind {

@@ -35,6 +35,8 @@ pub struct ErrorBody {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorDetails {
+    /// Why, as a name: `sign_in_again` where administering needs a session that began within 12 hours.
+    pub reason: Option<String>,
     /// In a revision conflict: the revision that the canvas has now.
     pub current_revision: Option<String>,
     /// In a revision conflict: where to read what has changed since `baseRevision`. A path.

@@ -1,5 +1,6 @@
 //! The console (docs/reference/console.md).
 
+mod administrators;
 mod audit;
 mod connections;
 mod credit;

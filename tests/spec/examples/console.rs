@@ -89,6 +89,9 @@ impl Recorder {
         let path = format!("/console/deliveries/{delivery}/replay");
         self.visit(&page, "replayDelivery", Method::POST, &path, Value::Null).await;
         self.visit(&page, "getCredit", Method::GET, "/console/credit?limit=1", Value::Null).await;
+        self.visit(&page, "listAudit", Method::GET, "/console/audit?event=token.&limit=1", Value::Null).await;
+        // The number depends on what else happened.
+        self.entry("listAudit")["responses"]["200"][ONLY]["entries"][0]["id"] = json!(41);
         let other = self.sign_in(stack).await;
         let (id, _) = other.session.split_once('.').expect("an id and a secret");
         let path = format!("/console/sessions/{id}");

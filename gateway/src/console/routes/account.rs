@@ -4,7 +4,7 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::session::PersonSummary;
+use super::session::{PersonSummary, shown_role};
 use crate::console::person::Person;
 use crate::extract::json::{Input, JsonBody};
 use crate::openapi::errors::ScopeErrors;
@@ -45,6 +45,7 @@ pub async fn rename(State(app): State<App>, person: Person, body: JsonBody) -> R
     let who = (&person.account, person.email.as_str());
     let shown = app::account::rename(&mut transaction, person.actor(), who, name).await?;
     db::pool::commit(transaction).await?;
-    let account = PersonSummary { id: person.account.clone(), email: person.email.clone(), display_name: shown };
+    let (id, email) = (person.account.clone(), person.email.clone());
+    let account = PersonSummary { id, email, display_name: shown, role: shown_role(person.role) };
     Ok(reply::ok(&Renamed { account }))
 }

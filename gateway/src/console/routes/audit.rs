@@ -78,11 +78,11 @@ impl AuditOutcome {
 #[serde_with::skip_serializing_none]
 #[derive(Serialize, ToSchema)]
 pub struct AuditActor {
-    /// How: `session`, `token`, `command`, `system`, or `nobody` who is known.
+    /// How: `session`, `command`, `system` (the service itself), or `nobody` who is known.
     via: String,
-    /// Id of the session or token, or name of the command.
+    /// Id of the session, or name of the command.
     id: Option<String>,
-    /// Label of the session or token, while it is there.
+    /// Label of the session, while it is there.
     label: Option<String>,
     /// The account.
     account: Option<AuditAccount>,

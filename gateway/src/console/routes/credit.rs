@@ -40,6 +40,8 @@ pub struct LedgerEntry {
     amount: i64,
     /// Why credit moved.
     reason: LedgerReason,
+    /// Why somebody moved it by hand.
+    note: Option<String>,
     /// Id of the job or Recipe run that the movement belongs to; absent in a grant.
     work_id: Option<Uuid>,
     /// Handle of the job that the movement belongs to, while it has a record.
@@ -57,6 +59,7 @@ impl From<ledger::LedgerEntry> for LedgerEntry {
         Self {
             amount: entry.amount,
             reason: entry.reason,
+            note: entry.note,
             work_id: entry.work,
             job: entry.work.filter(|_| entry.is_job).map(|id| JobId(id).job_handle()),
             run: entry.run.map(|run| run.handle()),

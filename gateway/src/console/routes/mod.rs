@@ -11,7 +11,7 @@ mod members;
 mod pointer;
 mod session;
 mod sessions;
-mod tokens;
+pub mod tokens;
 
 use axum::Router;
 use serde_json::Value;
@@ -42,6 +42,6 @@ pub fn documented() -> (Router<App>, Value) {
         .routes(routes!(credit::read))
         .routes(routes!(audit::list))
         .routes(routes!(document::serve));
-    let (router, document) = OpenApiRouter::with_openapi(openapi::base()).nest(ROOT, console).split_for_parts();
-    (router, openapi::complete(document))
+    let (router, document) = OpenApiRouter::with_openapi(openapi::base(&openapi::CONSOLE)).nest(ROOT, console).split_for_parts();
+    (router, openapi::complete(document, &openapi::CONSOLE))
 }

@@ -7,7 +7,7 @@ use db::accounts::Account;
 use db::audit::{Actor, Event};
 use db::sessions::NewSession;
 use domain::Timestamp;
-use domain::account::{Scope, Scopes, TokenKind};
+use domain::account::{Role, Scope, Scopes, TokenKind};
 use domain::channel;
 use domain::id::AccountUid;
 use domain::limits::SIGN_IN_BODY_MAX;
@@ -98,6 +98,7 @@ impl SessionKind {
 }
 
 /// An account, for the person who owns it.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PersonSummary {
@@ -107,11 +108,18 @@ pub struct PersonSummary {
     pub(super) email: String,
     /// Name under which others see the account.
     pub(super) display_name: String,
+    /// `admin` if it manages the installation; absent for everybody else, and in a preview.
+    pub(super) role: Option<Role>,
+}
+
+/// The role of somebody who manages the installation.
+pub(super) fn shown_role(role: Role) -> Option<Role> {
+    Some(role).filter(|role| *role == Role::Admin)
 }
 
 impl From<Account> for PersonSummary {
     fn from(account: Account) -> Self {
-        Self { id: account.uid, email: account.email, display_name: account.display_name }
+        Self { id: account.uid, email: account.email, display_name: account.display_name, role: None }
     }
 }
 
@@ -185,7 +193,8 @@ async fn by_link(app: &App, parts: &Parts, id: Uuid, secret: &str) -> Result<Opt
         return Ok(None);
     }
     let label = account.display_name.clone();
-    let person = PersonSummary::from(account);
+    let role = shown_role(account.role);
+    let person = PersonSummary { role, ..PersonSummary::from(account) };
     start(app, transaction, parts, person, &label, Scopes::from_slice(Scope::ALL), None).await.map(Some)
 }
 
@@ -196,7 +205,7 @@ async fn by_token(app: &App, parts: &Parts, id: Uuid, secret: &str) -> Result<Op
             && credential.kind != TokenKind::Session
     });
     let Some((token, _)) = found else { return Ok(None) };
-    let person = PersonSummary { id: token.account, email: token.email, display_name: token.display_name };
+    let person = PersonSummary { id: token.account, email: token.email, display_name: token.display_name, role: None };
     start(app, app.transaction().await?, parts, person, &token.label, token.scopes, Some(token.token)).await.map(Some)
 }
 
@@ -254,8 +263,9 @@ pub async fn read(SignedIn { caller: Caller { credential, .. }, .. }: SignedIn) 
         // A session always expires.
         expires_at: credential.expires_at.ok_or_else(|| Problem::internal("a session without an expiry"))?,
     };
+    let role = shown_role(credential.role).filter(|_| !credential.is_narrow);
     let account =
-        PersonSummary { id: credential.account, email: credential.email, display_name: credential.display_name };
+        PersonSummary { id: credential.account, email: credential.email, display_name: credential.display_name, role };
     Ok(reply::ok(&SignedInAs { session, account }))
 }
 

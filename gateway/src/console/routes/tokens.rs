@@ -30,9 +30,9 @@ use crate::state::App;
 #[derive(Serialize, ToSchema)]
 pub struct TokenList {
     /// Tokens, active or not, without their secrets.
-    tokens: Vec<AgentToken>,
+    pub(in crate::console) tokens: Vec<AgentToken>,
     /// Position in the list.
-    page: Page,
+    pub(in crate::console) page: Page,
 }
 
 /// A token of an agent or program. It never contains the secret.

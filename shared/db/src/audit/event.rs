@@ -25,7 +25,7 @@ macro_rules! displayed {
 }
 
 displayed! {
-    AccountUid, AssetHandle, CanvasHandle, RecipeId, Timestamp, Uuid, account::Scope, account::Surface, canvas::AccessRole, model::ProviderKind,
+    AccountUid, AssetHandle, CanvasHandle, RecipeId, Timestamp, Uuid, account::Role, account::Scope, account::Surface, canvas::AccessRole, model::ProviderKind,
 }
 
 macro_rules! plain {
@@ -127,6 +127,8 @@ events! {
     AccountEnabled = "account.enabled" {},
     /// An account was disabled.
     AccountDisabled = "account.disabled" {},
+    /// An account has another role.
+    AccountRole = "account.role" { role: account::Role },
     /// An account has another display name.
     AccountRenamed = "account.renamed" {},
     /// Credits were added by hand, or taken away.

@@ -25,8 +25,6 @@ use crate::Result;
 enum Via {
     /// A person in the browser, by the session with this id.
     Session(Uuid),
-    /// An agent token, by id.
-    Token(Uuid),
     /// An operator, by the command of this name.
     Command(&'static str),
     /// The service itself.
@@ -39,7 +37,6 @@ impl Via {
     fn columns(&self) -> (&'static str, Option<String>) {
         match self {
             Via::Session(id) => ("session", Some(id.to_string())),
-            Via::Token(id) => ("token", Some(id.to_string())),
             Via::Command(name) => ("command", Some((*name).to_owned())),
             Via::System => ("system", None),
             Via::Nobody => ("nobody", None),
@@ -85,16 +82,6 @@ impl Actor {
     /// A person with a session.
     pub const fn session(account: AccountUid, session: Uuid, origin: Origin) -> Self {
         Self { account: Some(account), via: Via::Session(session), origin: Some(origin) }
-    }
-
-    /// A program with a token.
-    pub const fn token(account: AccountUid, token: Uuid, origin: Origin) -> Self {
-        Self { account: Some(account), via: Via::Token(token), origin: Some(origin) }
-    }
-
-    /// Where the request came from.
-    pub fn origin(&self) -> Option<&Origin> {
-        self.origin.as_ref()
     }
 }
 

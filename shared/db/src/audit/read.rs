@@ -61,9 +61,9 @@ pub struct Entry {
     pub actor: Option<Named>,
     /// How it acted.
     pub via: String,
-    /// Id of the session or token, or name of the command.
+    /// Id of the session, or name of the command.
     pub via_id: Option<String>,
-    /// Label of the session or token, if it is there.
+    /// Label of the session, if it is there.
     pub via_label: Option<String>,
     /// The account that is concerned.
     pub account: Option<Named>,
@@ -94,7 +94,7 @@ pub async fn page(
            LEFT JOIN audit_origins o ON o.audit_id = a.id
            LEFT JOIN accounts b ON b.uid = a.actor_uid AND b.purged_at IS NULL
            LEFT JOIN accounts c ON c.uid = a.account_uid AND c.purged_at IS NULL
-           LEFT JOIN tokens t ON t.id::text = a.via_id AND a.via IN ('session', 'token')
+           LEFT JOIN tokens t ON t.id = CASE WHEN a.via = 'session' THEN a.via_id::uuid END
            WHERE ($1::text IS NULL OR starts_with(a.event, $1)) AND ($2::text IS NULL OR a.account_uid = $2)
              AND ($3::text IS NULL OR a.actor_uid = $3) AND ($4::text IS NULL OR a.outcome = $4)
              AND ($5::uuid IS NULL OR a.request_id = $5) AND ($6::timestamptz IS NULL OR a.at >= $6)

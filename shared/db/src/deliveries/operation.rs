@@ -20,6 +20,8 @@ const KEPT_DAYS: i32 = 30;
 pub struct ListedDelivery {
     /// Id of the delivery, without `webhook:`.
     pub id: Uuid,
+    /// The account whose run it is.
+    pub account: AccountUid,
     /// The run whose end is announced.
     pub job_id: JobId,
     /// `true` if that is a Recipe run, whose handle has another form.
@@ -56,7 +58,7 @@ pub async fn list(
     limit: i64,
 ) -> Result<Vec<ListedDelivery>> {
     let rows = sqlx::query!(
-        r#"SELECT d.id, d.job_id, r.id IS NOT NULL AS "is_recipe!", d.status, d.attempts, d.next_attempt_at,
+        r#"SELECT d.id, d.account_uid, d.job_id, r.id IS NOT NULL AS "is_recipe!", d.status, d.attempts, d.next_attempt_at,
                   d.last_attempt_at, d.delivered_at, d.last_status, d.error_code, d.created_at
            FROM webhook_deliveries d LEFT JOIN recipe_runs r ON r.id = d.job_id
            WHERE ($1::text IS NULL OR d.account_uid = $1) AND ($2::text IS NULL OR d.status = $2)
@@ -74,6 +76,7 @@ pub async fn list(
         .map(|row| {
             Ok(ListedDelivery {
                 id: row.id,
+                account: AccountUid::from_stored(row.account_uid),
                 job_id: JobId(row.job_id),
                 is_recipe: row.is_recipe,
                 state: DeliveryState {
@@ -99,13 +102,20 @@ pub async fn of_run(conn: &mut PgConnection, run: JobId) -> Result<Option<Uuid>>
     Ok(id.fetch_optional(conn).await?)
 }
 
-/// Ids of an account's failed deliveries that have an event to send, oldest first.
+/// Ids of an account's failed deliveries that have an event to send, oldest first; with `since` only those of runs that were started then
+/// or later.
 #[tracing::instrument(skip_all, name = "db.delivery.failed")]
-pub async fn failed(conn: &mut PgConnection, account: &AccountUid) -> Result<Vec<Uuid>> {
+pub async fn failed(
+    conn: &mut PgConnection,
+    account: &AccountUid,
+    since: Option<Timestamp>,
+) -> Result<Vec<Uuid>> {
     let ids = sqlx::query_scalar!(
         "SELECT id FROM webhook_deliveries WHERE account_uid = $1 AND status = 'failed' AND event_id IS NOT NULL
+           AND ($2::timestamptz IS NULL OR created_at >= $2)
          ORDER BY created_at, id",
-        account.as_str()
+        account.as_str(),
+        since.map(Timestamp::get)
     );
     Ok(ids.fetch_all(conn).await?)
 }

@@ -46,6 +46,19 @@ pub struct ListedJob {
     pub completed_at: Option<DateTime<Utc>>,
 }
 
+impl ListedJob {
+    /// `true` if it is a Recipe run.
+    pub fn is_recipe(&self) -> bool {
+        self.kind == "recipe"
+    }
+}
+
+/// The id in `job:<uuid>`, `run:<uuid>`, `run:recipe-<uuid>`, or the id alone.
+pub fn parse_id(text: &str) -> Option<Uuid> {
+    let plain = text.strip_prefix("job:").or_else(|| text.strip_prefix("run:")).unwrap_or(text);
+    Uuid::try_parse(plain.strip_prefix("recipe-").unwrap_or(plain)).ok()
+}
+
 /// Filter of a list.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct JobFilter<'a> {
@@ -53,6 +66,8 @@ pub struct JobFilter<'a> {
     pub account: Option<&'a AccountUid>,
     /// Only these states; `None`: any state.
     pub statuses: Option<&'a [String]>,
+    /// Only those before the one with this id.
+    pub before: Option<Uuid>,
 }
 
 /// Lists the newest `limit` jobs and runs, newest first.
@@ -69,14 +84,14 @@ pub async fn list(conn: &mut PgConnection, wanted: JobFilter<'_>, limit: i64) ->
                        'canvas:' || canvas_owner || ':' || canvas_id AS canvas, created_at, started_at, completed_at
                 FROM jobs
                 WHERE ($1::uuid IS NULL OR id = $1) AND ($2::text IS NULL OR account_uid = $2)
-                  AND ($3::text[] IS NULL OR status = ANY($3))
+                  AND ($3::text[] IS NULL OR status = ANY($3)) AND ($5::uuid IS NULL OR id < $5)
                 ORDER BY id DESC LIMIT $4)
                UNION ALL
                (SELECT id, account_uid, 'recipe', 'recipe', status, reserved,
                        'canvas:' || canvas_owner || ':' || canvas_id, created_at, started_at, completed_at
                 FROM recipe_runs
                 WHERE ($1::uuid IS NULL OR id = $1) AND ($2::text IS NULL OR account_uid = $2)
-                  AND ($3::text[] IS NULL OR status = ANY($3))
+                  AND ($3::text[] IS NULL OR status = ANY($3)) AND ($5::uuid IS NULL OR id < $5)
                 ORDER BY id DESC LIMIT $4)
            ) AS w LEFT JOIN task_queue t ON t.id = w.id
            ORDER BY w.id DESC LIMIT $4"#,
@@ -84,6 +99,7 @@ pub async fn list(conn: &mut PgConnection, wanted: JobFilter<'_>, limit: i64) ->
         wanted.account.map(AccountUid::as_str),
         wanted.statuses,
         limit,
+        wanted.before,
     );
     Ok(rows.fetch_all(conn).await?)
 }

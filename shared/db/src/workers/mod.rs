@@ -56,6 +56,15 @@ pub async fn report(conn: &mut PgConnection, worker: &Worker<'_>) -> Result<()> 
     Ok(())
 }
 
+/// The versions of the workers that were seen within a minute, each once.
+#[tracing::instrument(skip_all, name = "db.worker.versions")]
+pub async fn versions(conn: &mut PgConnection) -> Result<Vec<String>> {
+    let versions = sqlx::query_scalar!(
+        "SELECT DISTINCT version FROM workers WHERE seen_at > now() - interval '1 minute' ORDER BY version"
+    );
+    Ok(versions.fetch_all(conn).await?)
+}
+
 /// Every queue at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Queues {
