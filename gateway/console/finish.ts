@@ -6,7 +6,7 @@ import { brotliCompressSync } from "node:zlib";
 /** Bytes over the network, compressed: what the first page needs, and everything together. */
 const BUDGETS = { first: 130_000, all: 335_000 };
 /** The same for parts that are fetched when they are first used, by their names. */
-const PARTS = { handover: 5_000, present: 6_000 };
+const PARTS = { handover: 5_000, present: 6_000, admin: 60_000 };
 const LICENSES = new Set(["MIT", "ISC", "BSD-3-Clause", "0BSD", "Unlicense"]);
 
 const dist = join(import.meta.dirname, "dist");
@@ -21,7 +21,8 @@ const named = [...html.matchAll(/(?:src|href)="\/(static\/[^"]+)"/g)].map(([, fi
 const sizes = {
   first: sum(["index.html", ...named]),
   // Fonts and images are fetched when they are shown, and each is small.
-  all: sum(["index.html", ...files.filter((file) => !fonts.includes(file) && !file.endsWith(".jpg")).map((file) => `static/${file}`)]),
+  // Members fetch nothing of what administrators see.
+  all: sum(["index.html", ...files.filter((file) => !fonts.includes(file) && !file.endsWith(".jpg") && !file.startsWith("admin-")).map((file) => `static/${file}`)]),
 };
 const partOf = (name: string) => sum(files.filter((file) => file.startsWith(`${name}-`) && file.endsWith(".js")).map((file) => `static/${file}`));
 const licenses = [...readFileSync(join(dist, "licenses.txt"), "utf8").matchAll(/^## (.+) - \S+ \((.+)\)$/gm)];

@@ -23,6 +23,8 @@ export interface Account {
   email: string;
   /** What others see. */
   displayName: string;
+  /** Who manages the installation. */
+  role?: "admin" | "member";
 }
 
 export interface Session {

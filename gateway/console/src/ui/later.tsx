@@ -16,11 +16,14 @@ export async function fetchParts(): Promise<void> {
   for (const load of loads) await load().catch(() => {});
 }
 
-/** A component that is fetched when it is first shown. Unlike one of `lazy`, it is fetched again after a failure. */
-export function later<Props extends object>(load: Load<Props>, waiting: ReactNode = null): ComponentType<Props> {
+/**
+ * A component that is fetched when it is first shown, and with the other parts unless it is not `shared` by all accounts. Unlike one of
+ * `lazy`, it is fetched again after a failure.
+ */
+export function later<Props extends object>(load: Load<Props>, waiting: ReactNode = null, shared = true): ComponentType<Props> {
   let part: ComponentType<Props> | undefined;
   const get = async () => (part ??= (await load()).default);
-  loads.add(get);
+  if (shared) loads.add(get);
   return function Later(props) {
     const Part = useLoaded(get, part);
     return Part ? <Part {...props} /> : waiting;

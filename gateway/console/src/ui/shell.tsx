@@ -157,6 +157,11 @@ function AccountMenu() {
             <Toggle key={name} name={name} label={label} />
           ))}
         </div>
+        {account.role === "admin" && (
+          <Link className={styles.entry} href="/admin/accounts">
+            Administration
+          </Link>
+        )}
         <a className={styles.entry} href="/docs">
           API documentation
         </a>
