@@ -50,7 +50,7 @@ scene("a token gets limits, says what is spent of them, and its limits are chang
   expect("400 POST /console/tokens");
   await most(2).fill("some");
   await page.getByRole("button", { name: "Create token" }).click();
-  await limit(1).getByRole("alert").waitFor();
+  await limit(1).getByText("Limit 1 must be a whole number, 0 or more.").waitFor();
   await limit(2).getByRole("alert").waitFor();
   await shot(page, "new");
   await most(1).fill("2");

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BudgetState } from "../../person.ts";
-import { added, budgetsOf, fullness, leftOf, type Limit, limitsOf, MOST, spentOf } from "./budgets.ts";
+import { added, budgetsOf, fullness, isNoNumber, leftOf, type Limit, limitsOf, MOST, spentOf } from "./budgets.ts";
 
 const NOW = Date.parse("2026-11-30T20:00:00.000Z");
 const state = (more: Partial<BudgetState>): BudgetState => ({ of: "token", unit: "credits", period: "month", max: 100, spent: 12, left: 88, ...more });
@@ -29,5 +29,7 @@ test("each limit that is added counts something else, until all are there", () =
 test("an empty number is no limit of 0", () => {
   const [limit] = limitsOf([state({ max: 7 })]);
   assert.ok(limit);
+  for (const max of ["", " ", "x", "1.5", "-1", "9007199254740992"]) assert.ok(isNoNumber({ ...limit, max }), max);
+  for (const max of ["0", "9007199254740991"]) assert.ok(!isNoNumber({ ...limit, max }), max);
   assert.deepEqual(budgetsOf([limit, { ...limit, max: " " }, { ...limit, max: "x" }]).map(({ max }) => max), [7, Number.NaN, Number.NaN]);
 });

@@ -30,9 +30,14 @@ export function added(limits: Limit[]): Limit[] {
 /** The limits of a token, to change them. */
 export const limitsOf = (budgets: BudgetState[]): Limit[] => budgets.map(({ max, unit, period }) => ({ key: ++keys, max: String(max), unit, period }));
 
-/** What is sent. NaN becomes null, which the service refuses by the name of the field; an empty text would be 0. */
-export const budgetsOf = (limits: Limit[]): Budget[] =>
-  limits.map(({ max, unit, period }) => ({ max: max.trim() === "" ? Number.NaN : Number(max), unit, period }));
+/** The number that is typed. NaN is sent as null, which the service refuses by the name of the field; an empty text would be 0. */
+const maxOf = ({ max }: Limit): number => (max.trim() === "" ? Number.NaN : Number(max));
+
+/** Whether what is typed is no number of credits or results. */
+export const isNoNumber = (limit: Limit): boolean => !Number.isSafeInteger(maxOf(limit)) || maxOf(limit) < 0;
+
+/** What is sent. */
+export const budgetsOf = (limits: Limit[]): Budget[] => limits.map((limit) => ({ max: maxOf(limit), unit: limit.unit, period: limit.period }));
 
 /** "12 of 100 credits this month". */
 export const spentOf = ({ spent, max, unit, period }: BudgetState): string =>

@@ -5,7 +5,7 @@ import { type AgentToken, type BudgetState, person } from "../../person.ts";
 import { Modal } from "../../ui/dialog.tsx";
 import { isBeyond, problemAt, Wrong } from "../../ui/field.tsx";
 import { Button, Icon, Notice } from "../../ui/parts.tsx";
-import { added, budgetsOf, fullness, leftOf, type Limit, limitsOf, MOST, PERIODS, spentOf, UNITS } from "./budgets.ts";
+import { added, budgetsOf, fullness, isNoNumber, leftOf, type Limit, limitsOf, MOST, PERIODS, spentOf, UNITS } from "./budgets.ts";
 import styles from "./budgets.module.css";
 import shared from "./settings.module.css";
 
@@ -46,9 +46,11 @@ export function LimitFields({ limits, change, error }: LimitFieldsProps) {
         {limits.length === 0 && "Without a limit, all the credit of the account. "}
         Credits are what the service charges. Results are the images, videos and texts that models make for it, also those paid with your own keys.
       </p>
-      {limits.map(({ key, max, unit, period }, index) => {
+      {limits.map((limit, index) => {
+        const { key, max, unit, period } = limit;
         const name = `Limit ${index + 1}`;
-        const problem = problemAt(error, `budgets[${index}].max`, name) ?? problemAt(error, `budgets[${index}]`, name);
+        const isWrong = error !== null && isNoNumber(limit);
+        const problem = isWrong ? `${name} must be a whole number, 0 or more.` : problemAt(error, `budgets[${index}]`, name);
         return (
           <div key={key} className={styles.limit} role="group" aria-label={name}>
             <input
@@ -76,7 +78,7 @@ export function LimitFields({ limits, change, error }: LimitFieldsProps) {
                 </option>
               ))}
             </select>
-            <Button look="quiet" aria-label={`Remove limit ${index + 1}`} onClick={() => change(limits.filter((limit) => limit.key !== key))}>
+            <Button look="quiet" aria-label={`Remove limit ${index + 1}`} onClick={() => change(limits.filter((one) => one.key !== key))}>
               <Icon name="close" size={16} />
             </Button>
             {problem !== undefined && <Wrong id={`${ids}-${key}`}>{problem}</Wrong>}
