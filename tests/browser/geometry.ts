@@ -22,7 +22,7 @@ export const faultsOf = (page: Page): Promise<string[]> =>
   page.evaluate((except) => {
     const CONTROLS = "button, a[href], input, select, textarea, summary, [role=menuitem], [role=option], [role=treeitem], [role=slider]";
     /** What lies over the page for a moment, or is a sheet over it. */
-    const OVERLAYS = "dialog, [popover], [role=menu], [role=listbox], aside";
+    const OVERLAYS = "dialog, [popover], [role=menu], [role=listbox], aside, search";
     /** What may be scrolled sideways. */
     const SIDEWAYS = "nav, pre, [role=toolbar]";
     const TOLERANCE = 1;

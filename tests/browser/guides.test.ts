@@ -48,7 +48,7 @@ scene("a guide is read in every size and color, and leads on", async ({ page, is
   await page.emulateMedia({ colorScheme: "dark" });
   await page.goto("/docs/guides/tutorial");
   await shot(page, "code");
-  await page.getByRole("link", { name: /^Next/ }).click();
+  await page.locator("[rel=next]").click();
   await page.getByRole("heading", { level: 1, name: "Concepts" }).waitFor();
 });
 
@@ -151,6 +151,7 @@ scene("the contract begins with what all calls share, and explains values", asyn
   await page.goto("/docs");
   await page.getByRole("heading", { name: "Idempotency" }).first().waitFor();
   await shot(page, "contract");
+  await page.getByText("Assets", { exact: true }).first().click();
   await page.getByText("List assets of the account or of a canvas").first().click();
   await page.getByText("By name, whatever its case.").first().waitFor();
   await shot(page, "contract-values");

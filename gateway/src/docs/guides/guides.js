@@ -13,6 +13,7 @@ const BEFORE = 50;
 const AFTER = 150;
 
 addEventListener("DOMContentLoaded", () => {
+  openWhereThereIsRoom();
   addCopyButtons();
   makeScrollable();
   addSearch();
@@ -22,6 +23,20 @@ function make(name, properties = {}, ...children) {
   const element = Object.assign(document.createElement(name), properties);
   element.append(...children);
   return element;
+}
+
+/** The style sheet shows both lists in wide windows from the first moment; this says so to those who do not see it. */
+function openWhereThereIsRoom() {
+  for (const [list, width] of [
+    [".pages", 1100],
+    [".contents", 1300],
+  ]) {
+    const details = document.querySelector(`${list} > details`);
+    const room = matchMedia(`(width >= ${width}px)`);
+    const open = () => details && (details.open = room.matches);
+    room.addEventListener("change", open);
+    open();
+  }
 }
 
 function addCopyButtons() {
