@@ -91,11 +91,6 @@ scene("what is painted over an image is all that an edit changes", async ({ page
   await page.emulateMedia({ colorScheme: "dark" });
   await shot(page, "dark");
   await isAccessible();
-  await page.setViewportSize({ width: 390, height: 844 });
-  await make.scrollIntoViewIfNeeded();
-  await shot(page, "phone");
-  await isAccessible();
-  await page.setViewportSize({ width: 1440, height: 900 });
   await page.keyboard.press("Escape");
   await becomes(() => stage(page).count(), 0);
   // What was painted and written is there again, and an edit without the Stage does not use it.
@@ -128,7 +123,7 @@ scene("what is painted over an image is all that an edit changes", async ({ page
   const pixels = await page.evaluate(async (asset) => {
     const image = await createImageBitmap(await (await fetch(`/console/api/canvas-agent/v1/assets/${asset}/content`)).blob());
     const canvas = new OffscreenCanvas(image.width, image.height);
-    const context = canvas.getContext("2d") as OffscreenCanvasRenderingContext2D;
+    const context = canvas.getContext("2d", { willReadFrequently: true }) as OffscreenCanvasRenderingContext2D;
     context.drawImage(image, 0, 0);
     return ([[200, 270], [60, 30], [200, 60]] as const).map(([x, y]) => [...context.getImageData(x, y, 1, 1).data].slice(0, 3).join());
   }, encodeURIComponent(result?.asset ?? ""));
@@ -178,10 +173,11 @@ scene("a mask is painted with keys, and how much of the image may change is read
   await becomes(() => stage(page).count(), 0);
 });
 
-scene("a pen paints as wide as it presses, and the palm paints nothing", async ({ page, expect }) => {
+scene("a pen paints as wide as it presses, and the palm paints nothing", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
   const { url, token } = await photo("Pen");
   const devtools = await page.context().newCDPSession(page);
+  await page.setViewportSize({ width: 390, height: 844 });
   await openBoard(page, url, token);
   await node(page, "Photo").click();
   await page.keyboard.press("b");
@@ -217,4 +213,6 @@ scene("a pen paints as wide as it presses, and the palm paints nothing", async (
   await finger(0.3);
   await page.waitForTimeout(200);
   assert.deepEqual(await painted(page, [0.5, 0.3]), [false]);
+  await shot(page, "phone");
+  await isAccessible();
 });
