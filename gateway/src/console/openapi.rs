@@ -8,8 +8,9 @@ use utoipa::openapi::{ContactBuilder, InfoBuilder, LicenseBuilder, OpenApi};
 use crate::openapi;
 
 /// Tags with their descriptions.
-const TAGS: [(&str, &str); 9] = [
+const TAGS: [(&str, &str); 10] = [
     ("Session", "Sign in, see who is signed in, sign out."),
+    ("Single sign-on", "Sign in with an OpenID provider, and the identities of an account."),
     ("Tokens", "Tokens of agents and programs: create, list, revoke."),
     ("Connections", "Saved connections to providers. Their keys are write-only."),
     ("Members", "Whom a canvas is shared with."),

@@ -39,8 +39,18 @@ const HEADERS: [(HeaderName, HeaderValue); 6] = [
 ];
 
 /// The paths of the application. It reads the path itself, so they all serve the same page.
-const PAGES: [&str; 9] =
-    ["/", "/signin", "/c/{owner}/{id}", "/runs", "/elements", "/recipes", "/assets", "/settings", "/settings/{*page}"];
+const PAGES: [&str; 10] = [
+    "/",
+    "/signin",
+    "/signin/done",
+    "/c/{owner}/{id}",
+    "/runs",
+    "/elements",
+    "/recipes",
+    "/assets",
+    "/settings",
+    "/settings/{*page}",
+];
 
 /// The built application; empty when it was not built.
 #[derive(RustEmbed)]

@@ -207,6 +207,7 @@ mod tests {
             email: String::new(),
             display_name: String::new(),
             credit_balance: 0,
+            confirm_by: None,
         }
     }
 

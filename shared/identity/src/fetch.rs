@@ -124,8 +124,7 @@ impl Fetcher {
 fn json(answer: &Inbound) -> Result<Value, FetchError> {
     let media_type = answer.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let is_json =
-        essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"));
+    let is_json = essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"));
     let document = if is_json { serde_json::from_slice(&answer.body).ok() } else { None };
     document.ok_or(FetchError::Form)
 }

@@ -6,9 +6,11 @@ mod canvases;
 mod connections;
 mod credit;
 mod deliveries;
+mod identities;
 mod members;
+mod oidc;
 mod pointer;
-mod session;
+pub mod session;
 mod sessions;
 mod tokens;
 
@@ -24,6 +26,13 @@ use crate::state::App;
 pub fn documented() -> (Router<App>, Value) {
     let console = OpenApiRouter::new()
         .routes(routes!(session::sign_in, session::read, session::sign_out))
+        .routes(routes!(oidc::list))
+        .routes(routes!(oidc::start))
+        .routes(routes!(oidc::callback))
+        .routes(routes!(oidc::link))
+        .routes(routes!(oidc::logout))
+        .routes(routes!(identities::list))
+        .routes(routes!(identities::unlink))
         .routes(routes!(account::rename))
         .routes(routes!(sessions::list, sessions::revoke_all))
         .routes(routes!(sessions::end))

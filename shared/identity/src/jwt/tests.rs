@@ -2,8 +2,8 @@ use serde_json::{Value, json};
 use testkit::signer::{Signer, sign_with_secret, unsigned};
 
 use super::Refusal::{
-    AccessTokenHash, Algorithm as WrongAlgorithm, Audience, Claim, Critical, Early, Expired, Form, Issuer, Key, Signature,
-    TooLong,
+    AccessTokenHash, Algorithm as WrongAlgorithm, Audience, Claim, Critical, Early, Expired, Form, Issuer, Key,
+    Signature, TooLong,
 };
 use super::*;
 
@@ -136,7 +136,11 @@ fn claims_hold_or_the_token_is_refused() {
         ("exp 59 s ago", Box::new(set("exp", json!(NOW - 59))), Ok(())),
         ("exp 60 s ago", Box::new(set("exp", json!(NOW - 60))), Err(Expired)),
         ("exp text", Box::new(set("exp", json!("soon"))), Err(Claim("exp"))),
-        ("exp null", Box::new(|claims: &mut Value| drop(claims.as_object_mut().expect("an object").remove("exp"))), Err(Claim("exp"))),
+        (
+            "exp null",
+            Box::new(|claims: &mut Value| drop(claims.as_object_mut().expect("an object").remove("exp"))),
+            Err(Claim("exp")),
+        ),
         ("exp fraction", Box::new(set("exp", json!(NOW as f64 + 0.5))), Ok(())),
         ("iat in 60 s", Box::new(set("iat", json!(NOW + 60))), Ok(())),
         ("iat in 61 s", Box::new(set("iat", json!(NOW + 61))), Err(Early)),
@@ -160,7 +164,10 @@ fn an_access_token_belongs_to_the_hash_of_its_id_token() {
     let hash = Algorithm::Rs256.half_hash(ACCESS);
     assert_eq!(hash, Algorithm::Es256.half_hash(ACCESS));
     assert_ne!(hash, Algorithm::Es384.half_hash(ACCESS));
-    assert_eq!((hash.len(), Algorithm::Es384.half_hash(ACCESS).len(), Algorithm::EdDsa.half_hash(ACCESS).len()), (22, 32, 43));
+    assert_eq!(
+        (hash.len(), Algorithm::Es384.half_hash(ACCESS).len(), Algorithm::EdDsa.half_hash(ACCESS).len()),
+        (22, 32, 43)
+    );
     let signer = Signer::rsa("k1");
     let set = keys(&[&signer]);
     let check = |at_hash: Option<Value>, access: Option<&str>| {
@@ -173,7 +180,9 @@ fn an_access_token_belongs_to_the_hash_of_its_id_token() {
     assert_eq!(check(None, Some(ACCESS)), Ok(()));
     assert_eq!(check(None, None), Ok(()));
     assert_eq!(check(Some(json!(hash)), Some(ACCESS)), Ok(()));
-    for (at_hash, access) in [(json!(hash), Some("other")), (json!(hash), None), (json!("x"), Some(ACCESS)), (json!(null), None)] {
+    for (at_hash, access) in
+        [(json!(hash), Some("other")), (json!(hash), None), (json!("x"), Some(ACCESS)), (json!(null), None)]
+    {
         assert_eq!(check(Some(at_hash), access), Err(AccessTokenHash));
     }
 }

@@ -34,7 +34,10 @@ struct Key {
 
 #[derive(Debug)]
 enum Material {
-    Rsa { modulus: Vec<u8>, exponent: Vec<u8> },
+    Rsa {
+        modulus: Vec<u8>,
+        exponent: Vec<u8>,
+    },
     /// The uncompressed point.
     P256(Vec<u8>),
     P384(Vec<u8>),

@@ -114,7 +114,8 @@ impl Provider {
             return Ok(Arc::clone(metadata));
         }
         let base = self.settings.issuer.trim_end_matches('/');
-        let url = Url::parse(&format!("{base}/.well-known/openid-configuration")).map_err(|_| SignInError::Misconfigured)?;
+        let url =
+            Url::parse(&format!("{base}/.well-known/openid-configuration")).map_err(|_| SignInError::Misconfigured)?;
         let document = self.fetcher.get(&url, None).await?.document;
         let metadata = Metadata::deserialize(document).map_err(|_| FetchError::Form)?;
         // Plain HTTP is for an issuer on loopback alone, whose host an endpoint shares then.
@@ -171,12 +172,7 @@ impl Provider {
     /// If the provider cannot be asked or refuses, or if what it answers does not hold.
     pub async fn redeem(&self, attempt: &Attempt<'_>, code: &str) -> Result<Person, SignInError> {
         let metadata = self.metadata().await?;
-        let (authorization, mut form) = self.client_authentication(&metadata)?;
-        form.append_pair("grant_type", "authorization_code")
-            .append_pair("code", code)
-            .append_pair("redirect_uri", attempt.redirect_uri)
-            .append_pair("code_verifier", attempt.verifier);
-        let form = form.finish();
+        let (authorization, form) = self.token_request(&metadata, attempt, code)?;
         let (status, answer) = self.fetcher.post(&metadata.token_endpoint, authorization, form).await?;
         if status != StatusCode::OK {
             return Err(match answer.get("error").and_then(Value::as_str) {
@@ -257,7 +253,8 @@ impl Provider {
         let userinfo = match &metadata.userinfo_endpoint {
             None => Ok("none".to_owned()),
             Some(url) => match self.fetcher.get(url, None).await {
-                Ok(_) | Err(FetchError::Status(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::BAD_REQUEST)) => {
+                Ok(_)
+                | Err(FetchError::Status(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::BAD_REQUEST)) => {
                     Ok(url.to_string())
                 }
                 Err(error) => Err(service::chain(&error)),
@@ -280,6 +277,21 @@ impl Provider {
         verified.check_audience(&self.settings.client_id)?;
         verified.check_times(service::clock::now().timestamp())?;
         Ok(verified)
+    }
+
+    /// The header and the form of a request to the token endpoint.
+    fn token_request(
+        &self,
+        metadata: &Metadata,
+        attempt: &Attempt<'_>,
+        code: &str,
+    ) -> Result<(Option<HeaderValue>, String), SignInError> {
+        let (authorization, mut form) = self.client_authentication(metadata)?;
+        form.append_pair("grant_type", "authorization_code")
+            .append_pair("code", code)
+            .append_pair("redirect_uri", attempt.redirect_uri)
+            .append_pair("code_verifier", attempt.verifier);
+        Ok((authorization, form.finish()))
     }
 
     /// How this client shows who it is at the token endpoint: a header, and the form that a request goes on with.

@@ -76,8 +76,16 @@ async fn a_client_shows_who_it_is_as_the_provider_supports() {
     std::fs::write(&path, "a secret+\n").expect("a file");
     for (methods, members, expected) in [
         (json!(null), json!({ "clientSecretFile": path }), Some("Basic Y2FudmFzOmErc2VjcmV0JTJC")),
-        (json!(["client_secret_basic", "client_secret_post"]), json!({ "clientSecretFile": path }), Some("Basic Y2FudmFzOmErc2VjcmV0JTJC")),
-        (json!(["client_secret_post"]), json!({ "clientSecretFile": path }), Some("client_id=canvas&client_secret=a+secret%2B&")),
+        (
+            json!(["client_secret_basic", "client_secret_post"]),
+            json!({ "clientSecretFile": path }),
+            Some("Basic Y2FudmFzOmErc2VjcmV0JTJC"),
+        ),
+        (
+            json!(["client_secret_post"]),
+            json!({ "clientSecretFile": path }),
+            Some("client_id=canvas&client_secret=a+secret%2B&"),
+        ),
         (json!(["private_key_jwt"]), json!({ "clientSecretFile": path }), None),
         (json!(["none"]), json!({}), Some("client_id=canvas&grant_type")),
     ] {
@@ -151,7 +159,10 @@ async fn a_check_tells_each_step() {
     assert!(steps.iter().all(|(_, outcome)| outcome.is_ok()), "{steps:?}");
     openid.answers().keys.0 = 500;
     let steps = provider.check().await;
-    assert_eq!(steps.iter().filter(|(_, outcome)| outcome.is_err()).map(|(step, _)| *step).collect::<Vec<_>>(), ["keys"]);
+    assert_eq!(
+        steps.iter().filter(|(_, outcome)| outcome.is_err()).map(|(step, _)| *step).collect::<Vec<_>>(),
+        ["keys"]
+    );
     openid.answers().metadata["issuer"] = json!("https://other.example");
     assert!(matches!(&provider.check().await[..], [("discovery", Err(_))]));
 }

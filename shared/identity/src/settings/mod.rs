@@ -120,10 +120,14 @@ pub fn load(config: &Config) -> Result<Vec<Settings>, ConfigError> {
     let providers = match (&config.oidc_issuer, &config.oidc_file) {
         (None, None) => return Ok(Vec::new()),
         (Some(_), Some(_)) => {
-            return invalid("CANVAS_OIDC_FILE", "expected either this variable or CANVAS_OIDC_ISSUER, not both".to_owned());
+            return invalid(
+                "CANVAS_OIDC_FILE",
+                "expected either this variable or CANVAS_OIDC_ISSUER, not both".to_owned(),
+            );
         }
         (Some(issuer), None) => {
-            let provider = main(config, issuer).map_err(|Wrong { variable, problem }| ConfigError::Invalid { variable, problem });
+            let provider =
+                main(config, issuer).map_err(|Wrong { variable, problem }| ConfigError::Invalid { variable, problem });
             vec![provider?]
         }
         (None, Some(path)) => {
@@ -166,7 +170,8 @@ fn main(config: &Config, issuer: &str) -> Result<Settings, Wrong> {
 
 /// Reads the file: a list of providers.
 pub(crate) fn in_file(text: &str) -> Result<Vec<Settings>, String> {
-    let written: Vec<Written> = serde_json::from_str(text).map_err(|error| format!("expected a list of providers: {error}"))?;
+    let written: Vec<Written> =
+        serde_json::from_str(text).map_err(|error| format!("expected a list of providers: {error}"))?;
     if written.is_empty() || written.len() > PROVIDERS_MAX {
         return Err(format!("expected 1 to {PROVIDERS_MAX} providers"));
     }
@@ -182,7 +187,11 @@ pub(crate) fn in_file(text: &str) -> Result<Vec<Settings>, String> {
             let text = std::fs::read_to_string(path);
             let text = text.map_err(|error| wrong(SECRET_FILE, format!("expected a readable file: {error}")))?;
             let text = text.trim();
-            if text.is_empty() { Err(wrong(SECRET_FILE, "the file is empty")) } else { Ok(Secret::new(text.to_owned())) }
+            if text.is_empty() {
+                Err(wrong(SECRET_FILE, "the file is empty"))
+            } else {
+                Ok(Secret::new(text.to_owned()))
+            }
         });
         let settings = secret.transpose().and_then(|secret| provider.check(secret)).map_err(name)?;
         // One answer of a provider must not be good at another.
@@ -226,14 +235,20 @@ impl Written {
             return Err(wrong("CANVAS_OIDC_CLIENT_ID", "expected 1 to 512 characters"));
         }
         let mut scopes = self.scopes.map_or_else(|| split("openid email profile", ' '), List::items);
-        let is_scope = |scope: &String| scope.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\');
+        let is_scope =
+            |scope: &String| scope.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\');
         if !scopes.iter().all(is_scope) {
             return Err(wrong("CANVAS_OIDC_SCOPES", "expected names of scopes"));
         }
         if !scopes.iter().any(|scope| scope == "openid") {
             scopes.insert(0, "openid".to_owned());
         }
-        let admit = self.admit.map_or_else(Vec::new, List::items).iter().map(|rule| rule.parse::<Rule>()).collect::<Result<Vec<_>, _>>();
+        let admit = self
+            .admit
+            .map_or_else(Vec::new, List::items)
+            .iter()
+            .map(|rule| rule.parse::<Rule>())
+            .collect::<Result<Vec<_>, _>>();
         let admit = admit.map_err(|problem| wrong("CANVAS_OIDC_ADMIT", problem))?;
         let links_by_email = match self.link.as_deref() {
             None | Some("email") => true,
@@ -274,7 +289,9 @@ impl std::str::FromStr for Rule {
         match text.split_once(':').map(|(kind, value)| (kind, value.trim())) {
             None if text == "anyone" => Ok(Self::Anyone),
             Some(("group", group)) if !group.is_empty() => Ok(Self::Group(group.to_owned())),
-            Some(("domain", domain)) if !domain.is_empty() && !domain.contains('@') => Ok(Self::Domain(domain.to_owned())),
+            Some(("domain", domain)) if !domain.is_empty() && !domain.contains('@') => {
+                Ok(Self::Domain(domain.to_owned()))
+            }
             _ => Err("expected group:NAME, domain:DOMAIN or anyone, comma separated"),
         }
     }
@@ -283,7 +300,8 @@ impl std::str::FromStr for Rule {
 /// The URL of an issuer: `https`, or `http` on loopback.
 fn issuer_url(text: &str) -> Option<Url> {
     let url = Url::parse(text).ok()?;
-    let is_plain = url.query().is_none() && url.fragment().is_none() && url.username().is_empty() && url.password().is_none();
+    let is_plain =
+        url.query().is_none() && url.fragment().is_none() && url.username().is_empty() && url.password().is_none();
     (text.len() <= TEXT_MAX && is_plain && is_secure(text)).then_some(url)
 }
 

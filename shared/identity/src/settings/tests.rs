@@ -32,7 +32,10 @@ fn variables_make_one_provider() {
         ("CANVAS_OIDC_SCOPES", "email groups"),
     ]);
     let [main] = &main.expect("settings")[..] else { panic!("one provider") };
-    assert_eq!((main.id.as_str(), main.name.as_str(), main.issuer.as_str()), ("main", "Single sign-on", "https://login.example/"));
+    assert_eq!(
+        (main.id.as_str(), main.name.as_str(), main.issuer.as_str()),
+        ("main", "Single sign-on", "https://login.example/")
+    );
     assert_eq!(main.client_secret.as_ref().map(Secret::expose), Some("secret"));
     assert_eq!(main.admit, [Rule::Group("staff".into()), Rule::Domain("example.com".into())]);
     assert_eq!(main.scopes, ["openid", "email", "groups"]);
@@ -62,7 +65,10 @@ fn a_wrong_variable_is_named() {
     ] {
         let variables: Vec<_> = [(variable, value)].into_iter().chain(GOOD).collect();
         let error = from_variables(&variables).expect_err(variable);
-        assert!(error.starts_with(&format!("{variable}: ")) && error.lines().count() == 1, "{variable}={value}: {error}");
+        assert!(
+            error.starts_with(&format!("{variable}: ")) && error.lines().count() == 1,
+            "{variable}={value}: {error}"
+        );
     }
     let orphan = from_variables(&[("CANVAS_OIDC_ADMIT", "anyone")]).expect_err("an orphan");
     assert!(orphan.starts_with("CANVAS_OIDC_ADMIT: "), "{orphan}");
@@ -71,18 +77,23 @@ fn a_wrong_variable_is_named() {
 #[test]
 fn a_file_makes_up_to_eight() {
     let many = |count: usize| {
-        let providers = (0..count).map(|number| provider(json!({ "id": format!("p{number}"), "issuer": format!("https://p{number}.example") })));
+        let providers = (0..count).map(|number| {
+            provider(json!({ "id": format!("p{number}"), "issuer": format!("https://p{number}.example") }))
+        });
         in_file(&Value::from_iter(providers).to_string()).map(|providers| providers.len())
     };
     assert_eq!((many(1), many(PROVIDERS_MAX)), (Ok(1), Ok(PROVIDERS_MAX)));
     assert!(many(0).is_err() && many(PROVIDERS_MAX + 1).is_err());
-    let settings = in_file(&json!([provider(json!({
-        "admit": ["group:a,b", "anyone"],
-        "adminGroups": "x, y",
-        "link": "email",
-        "confirmDays": 0,
-        "newCredits": 50,
-    }))]).to_string());
+    let settings = in_file(
+        &json!([provider(json!({
+            "admit": ["group:a,b", "anyone"],
+            "adminGroups": "x, y",
+            "link": "email",
+            "confirmDays": 0,
+            "newCredits": 50,
+        }))])
+        .to_string(),
+    );
     let settings = &settings.expect("settings")[0];
     assert_eq!(settings.admit, [Rule::Group("a,b".into()), Rule::Anyone]);
     assert_eq!(settings.admin_groups, ["x", "y"]);

@@ -55,6 +55,7 @@ pub struct DerivedKeys {
     participant: Hmac<Sha256>,
     cursor: DeterministicCipher,
     preview: DeterministicCipher,
+    sign_in: DeterministicCipher,
 }
 
 impl DerivedKeys {
@@ -74,6 +75,7 @@ impl DerivedKeys {
             participant: keyed_hash(&subkey("participant id")),
             cursor: DeterministicCipher::new(&subkey("cursor")),
             preview: DeterministicCipher::new(&subkey("preview token")),
+            sign_in: DeterministicCipher::new(&subkey("signin")),
         }
     }
 
@@ -117,6 +119,11 @@ impl DerivedKeys {
     /// Encrypts preview tokens.
     pub fn preview(&self) -> &DeterministicCipher {
         &self.preview
+    }
+
+    /// Encrypts what a browser keeps of a sign-in in progress. Each one has random secrets, so that equal texts do not occur.
+    pub fn sign_in(&self) -> &DeterministicCipher {
+        &self.sign_in
     }
 }
 
