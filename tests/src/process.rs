@@ -163,4 +163,3 @@ fn binaries() -> &'static Path {
     });
     &DIRECTORY
 }
-
