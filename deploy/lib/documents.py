@@ -48,9 +48,10 @@ def variables():
     """The rows of the configuration table, each with the processes that read the variable."""
     text = (ROOT / "shared/service/src/config/mod.rs").read_text()
     rows = re.findall(r'"((?:CANVAS|OTEL)_\w+)" => (\w+): .*? = (None|Some\("(.*?)"\)), parse::\w+,\s*"((?:\\.|[^"])*)";', text, re.S)
-    # The image and video workers read their common settings in the crate worker, and the model settings where models are loaded.
+    # The image and video workers read their common settings in the crate worker, the model settings where models are loaded, and the
+    # gateway the providers of sign-ins in the crate identity.
     models = "shared/providers/src"
-    shared = {"gateway": [models], "image": [models, "shared/worker/src"], "video": [models, "shared/worker/src"]}
+    shared = {"gateway": [models, "shared/identity/src"], "image": [models, "shared/worker/src"], "video": [models, "shared/worker/src"]}
     sources = {short: code(f"{directory}/src", *shared.get(short, [])) for directory, short in PROCESSES.items()}
     taskqueue = code("shared/taskqueue/src")
     # Only processes that end jobs use the retention windows; the dispatcher does not.

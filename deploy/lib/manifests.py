@@ -132,8 +132,10 @@ def set_faults(documents, namespace):
     for document in documents:
         for block in blocks(document.get("spec", {})) if document["kind"] == "NetworkPolicy" else ():
             policy, everywhere = name_of(document), block["cidr"].endswith("/0")
-            if everywhere and policy != "internet-clients":
+            if everywhere and policy not in ("internet-clients", "https-clients"):
                 yield f"NetworkPolicy {policy} permits egress to any address"
+            if policy == "https-clients" and document["spec"]["egress"][0].get("ports") != [{"port": 443, "protocol": "TCP"}]:
+                yield "NetworkPolicy https-clients permits more than port 443"
             if everywhere and "169.254.0.0/16" not in block.get("except", []):
                 yield f"NetworkPolicy {policy} permits egress to the metadata service"
     for document in documents:

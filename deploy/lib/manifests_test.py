@@ -129,6 +129,7 @@ BREAKS = [
     (put("NetworkPolicy/default-deny spec.egress", [{}]), "default-deny"),
     (put("NetworkPolicy/default-deny spec.podSelector", {"matchLabels": {"app.kubernetes.io/instance": "canvas"}}), "default-deny"),
     (put("NetworkPolicy/internet-clients spec.egress.0.to.0.ipBlock.except", ["10.0.0.0/8"]), "metadata service"),
+    (put("NetworkPolicy/https-clients spec.egress.0.ports", [{"port": 1, "endPort": 65535, "protocol": "TCP"}]), "more than port 443"),
     (put("NetworkPolicy/postgres spec.egress.1.to.0.ipBlock", {"cidr": "0.0.0.0/0", "except": ["169.254.0.0/16"]}), "postgres permits egress to any address"),
     (put("NetworkPolicy/rabbitmq spec.egress.1.to.0.ipBlock.cidr", "::/0"), "rabbitmq permits egress to any address"),
     (put("HTTPRoute/gateway spec.rules.0.timeout", {}), "'timeout' was unexpected"),

@@ -13,6 +13,7 @@ CONFIG = pathlib.Path(__file__).parents[2] / "shared/service/src/config"
 OPTIONAL = {
     "CANVAS_DATABASE_PASSWORDS": {"migrate"},
     "CANVAS_MANAGED_KEY": {"image-worker", "video-worker"},
+    "CANVAS_OIDC_CLIENT_SECRET": {"gateway", "admin"},
     "OTEL_EXPORTER_OTLP_HEADERS": {"gateway", "image-worker", "video-worker", "webhook-dispatcher"},
 }
 # Secrets that the code can do without, and the parts that must be given them here: without its own ring, the installation key would be

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use identity::provider::Provider;
 use service::chain;
 use service::config::{Config, Secret};
 use service::keys::DerivedKeys;
@@ -72,9 +73,11 @@ fn refuse(error: &(dyn std::error::Error + 'static)) -> ExitCode {
 
 async fn run(config: Config) -> Result<ExitCode, Error> {
     let guard = egress::Guard::new(egress::AllowList::parse(&config.egress_allow).map_err(egress::SetupError::Allow)?);
-    // The gateway makes no outbound calls. It checks the workers' settings, so that a wrong value stops every process.
+    // The gateway calls the providers that people sign in with.
     let outward = egress::Settings { allow: &config.egress_allow, ca_file: config.egress_ca_file.as_deref() };
-    egress::Client::load(outward)?;
+    let outward = egress::Client::load(outward)?;
+    let providers = identity::settings::load(&config).map_err(BootError::from)?;
+    let providers = providers.into_iter().map(|settings| Provider::new(settings, outward.clone())).collect::<Vec<_>>();
     let models = providers::Setup::load(&config)?;
     let upload_metadata = config.upload_metadata.parse().map_err(|error| BootError::Setting(Box::new(error)))?;
     let blobs = blob::Store::open(config.blob_url().map_err(BootError::from)?.as_str()).map_err(Error::Blobs)?;
@@ -115,7 +118,7 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
         watch_component(handle, check, aborted.clone())
     });
 
-    let (credentials, looking_up) = Credentials::new(process.pool());
+    let (credentials, looking_up) = Credentials::new(process.pool(), !providers.is_empty());
     let (live, following) = Live::new(process.pool().clone(), &cache);
     for (name, task) in [("credentials", looking_up.boxed()), ("followed states", following.boxed())] {
         let aborted = aborted.clone();
@@ -148,6 +151,7 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
             reviews: app::job::Reviews::new(Arc::clone(&graphs), documents.large()),
             documents,
             graphs,
+            providers,
             previews: Previews::new(&config.public_url, config.preview_ttl),
             requests: admission::requests(),
             uploads: admission::uploads(),

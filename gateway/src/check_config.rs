@@ -61,6 +61,10 @@ fn problems() -> Vec<String> {
     ] {
         note(&mut problems, Setup::load(settings));
     }
+    // The providers as a whole need all of the configuration; what is wrong with a single variable was noted.
+    if let Ok(config) = Config::from_env(Part::ALL) {
+        note(&mut problems, identity::settings::load(&config));
+    }
     note(&mut problems, taskqueue::failpoint::check(&Config::text_of("CANVAS_FAILPOINTS")));
     problems
 }

@@ -21,12 +21,12 @@ pub struct Credentials {
 
 impl Credentials {
     /// The lookup, over connections of its own to the database of `pool`, and its background task, which the caller must run. The
-    /// task ends when the lookup is dropped.
-    pub fn new(pool: &PgPool) -> (Self, impl Future<Output = ()> + Send + use<>) {
+    /// task ends when the lookup is dropped. `are_confirmed` is that of [`db::accounts::authenticate`].
+    pub fn new(pool: &PgPool, are_confirmed: bool) -> (Self, impl Future<Output = ()> + Send + use<>) {
         let pool = db::pool::batch_pool(pool);
         let (questions, worker) = Batcher::new(move |questions: Vec<Question>| {
             let pool = pool.clone();
-            async move { db::accounts::authenticate(&mut *db::pool::acquire(&pool).await?, &questions).await }
+            async move { db::accounts::authenticate(&mut *db::pool::acquire(&pool).await?, &questions, are_confirmed).await }
         });
         (Self { questions }, worker)
     }
@@ -64,7 +64,7 @@ mod tests {
 
     /// The background task runs until the test ends.
     fn credentials(pool: PgPool) -> Arc<Credentials> {
-        let (credentials, worker) = Credentials::new(&pool);
+        let (credentials, worker) = Credentials::new(&pool, true);
         tokio::spawn(worker);
         Arc::new(credentials)
     }

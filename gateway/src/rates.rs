@@ -370,6 +370,7 @@ mod tests {
             email: "a@example.com".into(),
             display_name: "A".into(),
             credit_balance: 0,
+            confirm_by: None,
         }
     }
 

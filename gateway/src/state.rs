@@ -54,6 +54,8 @@ pub struct Shared {
     pub models: providers::Setup,
     /// Decides which webhook URLs are public.
     pub guard: egress::Guard,
+    /// The providers that people sign in with.
+    pub providers: Vec<identity::provider::Provider>,
     /// Announces tasks after the commits that make them ready.
     pub waker: Waker,
     /// Cache of served canvas documents.

@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { createServer } from "node:net";
+import { join } from "node:path";
+import process from "node:process";
 
 import { GATEWAY, processEnvironment } from "./service.ts";
 
@@ -11,7 +13,7 @@ interface Process {
   kill: () => Promise<void>;
 }
 
-const freePort = (): Promise<number> =>
+export const freePort = (): Promise<number> =>
   new Promise((resolve) => {
     const probe = createServer().listen(0, "127.0.0.1", () => {
       const address = probe.address();
@@ -47,13 +49,13 @@ export async function ownGateway(environment: Record<string, string> = {}): Prom
   const url = `http://127.0.0.1:${port}`;
   const admin = `http://127.0.0.1:${adminPort}`;
   const own = { CANVAS_LISTEN: `127.0.0.1:${port}`, CANVAS_ADMIN_LISTEN: `127.0.0.1:${adminPort}`, CANVAS_PUBLIC_URL: url, ...environment };
-  const process = await started(
+  const gateway = await started(
     url,
     () => spawn(GATEWAY, ["serve"], { env: { ...processEnvironment(), ...own }, stdio: "ignore" }),
     async () => (await fetch(`${admin}/readyz`).catch(() => undefined))?.ok === true,
   );
   return {
-    ...process,
+    ...gateway,
     /** How many requests it has answered on a route whose path ends so. */
     async requests(route) {
       const lines = (await (await fetch(`${admin}/metrics`)).text()).split("\n");
@@ -73,4 +75,22 @@ export async function ownRedis(): Promise<Process> {
       probe.once("exit", (code) => resolve(code === 0));
     });
   return started(`redis://127.0.0.1:${port}/0`, () => spawn("redis-server", ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"], { stdio: "ignore" }), answers);
+}
+
+/** The OpenID provider of deploy/local/up --sign-in, for a service at `origin`. */
+export async function ownProvider(port: number, origin: string): Promise<Process & { says: (name: string, claims: object) => Promise<void> }> {
+  const root = join(import.meta.dirname, "../..");
+  const url = `http://localhost:${port}`;
+  const provider = await started(
+    url,
+    () => spawn(process.execPath, [join(root, "deploy/local/oidc/provider.mjs"), join(root, ".local/oidc"), String(port), origin], { stdio: "ignore" }),
+    async () => (await fetch(`${url}/.well-known/openid-configuration`).catch(() => undefined))?.ok === true,
+  );
+  return {
+    ...provider,
+    /** Changes what it says about a person. */
+    async says(name, claims) {
+      assert((await fetch(`${url}/people/${name}`, { method: "PUT", body: JSON.stringify(claims) })).ok);
+    },
+  };
 }

@@ -373,7 +373,10 @@ async fn the_audit_is_exported_and_verified() {
     let export = ["admin", "audit", "export", "--account", &account.email, "--event", "account."];
     let lines = exported(&export).await;
     assert_eq!(lines.len(), 1, "{lines:?}");
-    assert_eq!((text(&lines[0], "/account/email"), text(&lines[0], "/actor/id")), (account.email.as_str(), "admin account"));
+    assert_eq!(
+        (text(&lines[0], "/account/email"), text(&lines[0], "/actor/id")),
+        (account.email.as_str(), "admin account")
+    );
     let lines = exported(&["admin", "audit", "export", "--event", "audit."]).await;
     assert_eq!(lines.iter().map(|line| text(line, "/event")).collect::<Vec<_>>(), ["audit.exported"]);
     for wrong in [["--from", "yesterday"], ["--to", "1"], ["--account", "nobody"], ["--actor", "nobody"]] {

@@ -31,6 +31,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("blob", &[]),
     ("cache", &[]),
     ("providers", &["domain", "egress", "service"]),
+    ("identity", &["domain", "egress", "service"]),
     // The task queue.
     ("taskqueue", &["domain", "db", "broker", "service"]),
     // The work of the service, for any caller.
@@ -73,6 +74,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "raster",
             "egress",
             "film",
+            "identity",
             "service",
         ],
     ),
@@ -130,6 +132,7 @@ const RESTRICTED: &[(&str, &[&str])] = &[
     // blob only enables the TLS of object_store's own client, which connects to the operator's store. client connects to
     // the service from outside. service connects to the operator's collector, which callers cannot choose.
     ("reqwest", &["egress", "blob", "client", "service"]),
+    ("ring", &["identity", "testkit"]),
     ("rmcp", &["tools"]),
     ("turbojpeg", &["raster"]),
     ("turbojpeg-sys", &["raster"]),

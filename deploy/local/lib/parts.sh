@@ -21,6 +21,7 @@ marker_of() {
         postgres) printf -- '-D %s ' "$(readlink -f "$LOCAL/data/postgres")" ;;
         redis) printf '%s' "$LOCAL/data/redis/redis.conf" ;;
         rabbitmq) printf -- '-instance %s ' "$INSTANCE" ;;
+        oidc) printf '/provider.mjs %s/oidc ' "$LOCAL" ;;
         epmd) printf -- '-port %s ' "$(remembered_port epmd)" ;;
         *) printf '/canvas-%s ' "$1" ;;
     esac

@@ -29,7 +29,7 @@ export function returnPath(search: string, origin: string): string {
   const next = new URLSearchParams(search).get("next");
   if (!next?.startsWith("/") || !URL.canParse(next, origin)) return "/";
   const url = new URL(next, origin);
-  return url.origin === origin && url.pathname !== "/signin" ? url.pathname + url.search : "/";
+  return url.origin === origin && !/^\/signin(\/|$)/.test(url.pathname) ? url.pathname + url.search : "/";
 }
 
 const LINK = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;

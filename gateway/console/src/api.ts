@@ -39,6 +39,12 @@ export interface Session {
   account: Account;
 }
 
+/** Somebody else's sign-in page that signs people in here. */
+export interface SignInProvider {
+  id: string;
+  name: string;
+}
+
 /** What a person signs in with: a one-time link, or an agent's token. */
 export type Credential = { link: string } | { token: string };
 
@@ -107,6 +113,9 @@ export const api = {
       throw error;
     }
   },
+
+  providers: async (signal: AbortSignal) =>
+    ((await (await send(new Request(`${ROOT}/oidc`, { signal }))).json()) as { providers: SignInProvider[] }).providers,
 
   /** Whom a link signs in. It stays redeemable. */
   preview: (link: string) => session<{ account: Omit<Account, "id"> }>("POST", { link, preview: true }),

@@ -7,7 +7,7 @@ import { Problem } from "./errors.ts";
 import { Canvas } from "./screens/canvas.tsx";
 import { Canvases } from "./screens/canvases.tsx";
 import { Missing } from "./screens/missing.tsx";
-import { SignIn } from "./screens/signin.tsx";
+import { SignIn, SignedInWithProvider } from "./screens/signin.tsx";
 import { SessionContext, useSessionQuery } from "./session.ts";
 import { useIsLater } from "./ui/hooks.ts";
 import { Boundary, fetchParts, later } from "./ui/later.tsx";
@@ -30,6 +30,7 @@ export function App() {
     <Boundary>
       <Switch>
         <Route path="/signin" component={SignIn} />
+        <Route path="/signin/done" component={SignedInWithProvider} />
         <Route>
           <SignedIn>
             <Switch>

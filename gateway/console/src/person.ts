@@ -14,6 +14,7 @@ export type TokenCreated = Schemas["TokenCreated"];
 export type ProviderConnection = Schemas["ProviderConnection"];
 export type SaveConnection = Schemas["SaveConnection"];
 export type OpenSession = Schemas["Session"];
+export type Identity = Schemas["IdentitySummary"];
 export type Member = Schemas["Member"];
 export type MemberRole = Schemas["MemberRole"];
 export type Delivery = Schemas["Delivery"];
@@ -73,6 +74,14 @@ export const person = {
     done(routes.DELETE("/console/connections/{connectionId}", { params: { path: { connectionId } }, signal: patience() })),
 
   sessions: async (signal: AbortSignal) => (await answer(routes.GET("/console/sessions", { signal }))).sessions,
+
+  identities: async (signal: AbortSignal) => answer(routes.GET("/console/identities", { signal })),
+
+  unlink: (identityId: string) => done(routes.DELETE("/console/identities/{identityId}", { params: { path: { identityId } }, signal: patience() })),
+
+  /** Where the browser goes to prove an identity that is then linked. */
+  link: async (providerId: string) =>
+    (await answer(routes.POST("/console/oidc/{providerId}/link", { params: { path: { providerId } }, signal: patience() }))).url,
 
   /** Changes the name that others see; an empty one is the default. */
   rename: async (displayName: string) => (await answer(routes.PATCH("/console/account", { body: { displayName }, signal: patience() }))).account,

@@ -32,6 +32,10 @@ const staleTime = ({ state }: { state: { data: Session | null | undefined } }) =
 
 export const useSessionQuery = () => useQuery({ queryKey: ["session"], queryFn: read, staleTime });
 
+/** The providers that people sign in with. Without an answer there are none: links and tokens work in any case. */
+export const useProviders = () =>
+  useQuery({ queryKey: ["providers"], queryFn: ({ signal }) => api.providers(signal), staleTime: Number.POSITIVE_INFINITY, retry: false, meta: { isOfSession: false } });
+
 export const SessionContext = createContext<Session | null>(null);
 
 /** The session, below `SessionContext`. */

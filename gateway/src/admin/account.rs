@@ -324,7 +324,9 @@ async fn next_canvas(
     loop {
         let mut transaction = db::pool::begin_on(&mut context.connection).await?;
         let Some((key, canvas)) = purge::next_canvas(&mut transaction, account).await? else { return Ok(None) };
-        if let CanvasPurge::Done(purged, mut changed) = app::purge::canvas(&mut transaction, &context.actor, &canvas).await? {
+        if let CanvasPurge::Done(purged, mut changed) =
+            app::purge::canvas(&mut transaction, &context.actor, &canvas).await?
+        {
             db::pool::commit(transaction).await?;
             changed.push(canvas);
             return Ok(Some((changed, purged)));

@@ -90,8 +90,7 @@ async fn verified(context: &mut Context) -> Result {
         Broken::Row(row) => json!({ "row": row }),
     });
     let head = found.head.as_deref().map(hex);
-    let mut answer =
-        json!({ "ok": broken.is_none(), "rows": found.rows, "seals": found.seals, "head": head });
+    let mut answer = json!({ "ok": broken.is_none(), "rows": found.rows, "seals": found.seals, "head": head });
     if let Some(broken) = broken {
         answer["firstBroken"] = broken;
     }

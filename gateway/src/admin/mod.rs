@@ -10,10 +10,12 @@ mod audit;
 mod canvas;
 mod connection;
 mod credits;
+mod identity;
 mod job;
 mod keys;
 mod recipe;
 mod session;
+mod signin;
 mod token;
 mod webhook;
 mod work;
@@ -43,6 +45,12 @@ pub enum Admin {
     /// Create sign-in links for the console and revoke sessions.
     #[command(subcommand)]
     Session(session::Command),
+    /// List, link and unlink the people at OpenID providers who sign in to an account.
+    #[command(subcommand)]
+    Identity(identity::Command),
+    /// Check the OpenID providers that people sign in with.
+    #[command(subcommand)]
+    Signin(signin::Command),
     /// Grant credits.
     #[command(subcommand)]
     Credits(credits::Command),
@@ -110,9 +118,12 @@ enum CommandError {
     /// The notification of the gateways cannot be set up.
     #[error("CANVAS_REDIS_URL: invalid URL")]
     Cache(#[from] cache::Error),
-    /// A required variable is missing.
+    /// A variable is missing or wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The client for outbound calls cannot be made.
+    #[error(transparent)]
+    Egress(#[from] egress::SetupError),
     /// The object store failed.
     #[error(transparent)]
     Blobs(#[from] blob::Error),
@@ -177,6 +188,8 @@ async fn carry_out(command: Admin, config: &Config) -> Result {
         Admin::Account(command) => account::run(command, &mut context).await,
         Admin::Token(command) => token::run(command, &mut context).await,
         Admin::Session(command) => session::run(command, &mut context).await,
+        Admin::Identity(command) => identity::run(command, &mut context).await,
+        Admin::Signin(command) => signin::run(command, &mut context).await,
         Admin::Credits(command) => credits::run(command, &mut context).await,
         Admin::Share(share) => canvas::share(share, &mut context).await,
         Admin::Canvas(command) => canvas::run(command, &mut context).await,

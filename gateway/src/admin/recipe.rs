@@ -29,10 +29,11 @@ pub(super) async fn run(command: Command, context: &mut Context) -> Result {
         serde_json::from_str(&text).map_err(|error| CommandError::rule(format!("{file:?} is not JSON: {error}")))?;
     let recipe = catalogue::checked(value).await.map_err(CommandError::Rule)?;
     let mut transaction = db::pool::begin_on(&mut context.connection).await?;
-    let (id, version) = catalogue::publish(&mut transaction, &context.actor, recipe).await.map_err(|error| match error {
-        NotPublished::Database(error) => CommandError::Database(error),
-        refused => CommandError::rule(refused.to_string()),
-    })?;
+    let (id, version) =
+        catalogue::publish(&mut transaction, &context.actor, recipe).await.map_err(|error| match error {
+            NotPublished::Database(error) => CommandError::Database(error),
+            refused => CommandError::rule(refused.to_string()),
+        })?;
     db::pool::commit(transaction).await?;
     Ok(json!({"id": id, "handle": id.handle(), "version": version.to_string()}))
 }

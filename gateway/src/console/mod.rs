@@ -15,6 +15,7 @@ mod owned;
 mod person;
 mod routes;
 mod shell;
+mod sign_in;
 
 use axum::Router;
 use axum::extract::Request;

@@ -28,6 +28,7 @@ pub const CONSOLE: Described = Described {
                   the contract, which the console reaches at `/console/api/canvas-agent/v1`.",
     tags: &[
         ("Session", "Sign in, see who is signed in, sign out."),
+        ("Single sign-on", "Sign in with an OpenID provider, and the identities of an account."),
         ("Tokens", "Tokens of agents and programs: create, list, revoke."),
         ("Connections", "Saved connections to providers. Their keys are write-only."),
         ("Members", "Whom a canvas is shared with."),
@@ -40,7 +41,10 @@ pub const CONSOLE: Described = Described {
     ],
     failures: &[
         ("Conflict", "The present state forbids the request."),
-        ("Forbidden", "The request does not come from the console, the session is one of a token, or a role is missing."),
+        (
+            "Forbidden",
+            "The request does not come from the console, the session is one of a token, or a role is missing.",
+        ),
         (
             "Unauthorized",
             "The session is missing, unknown, ended or of another account, or what should sign in is not valid.",
@@ -60,7 +64,8 @@ pub fn base(described: &Described) -> OpenApi {
         .contact(None::<ContactBuilder>.map(ContactBuilder::build))
         .build();
     let cookie = SecurityScheme::ApiKey(ApiKey::Cookie(ApiKeyValue::new("__Host-canvas")));
-    let tag = |(name, description): &(&str, &str)| TagBuilder::new().name(*name).description(Some(*description)).build();
+    let tag =
+        |(name, description): &(&str, &str)| TagBuilder::new().name(*name).description(Some(*description)).build();
     openapi::with_components(info, described.tags.iter().map(tag).collect(), ("session", cookie))
 }
 

@@ -39,8 +39,18 @@ const HEADERS: [(HeaderName, HeaderValue); 6] = [
 ];
 
 /// The paths of the application. It reads the path itself, so they all serve the same page.
-const PAGES: [&str; 11] = [
-    "/", "/signin", "/c/{owner}/{id}", "/runs", "/elements", "/recipes", "/assets", "/settings", "/settings/{*page}", "/admin",
+const PAGES: [&str; 12] = [
+    "/",
+    "/signin",
+    "/signin/done",
+    "/c/{owner}/{id}",
+    "/runs",
+    "/elements",
+    "/recipes",
+    "/assets",
+    "/settings",
+    "/settings/{*page}",
+    "/admin",
     "/admin/{*page}",
 ];
 

@@ -210,6 +210,7 @@ mod tests {
             email: String::new(),
             display_name: String::new(),
             credit_balance: 0,
+            confirm_by: None,
         }
     }
 

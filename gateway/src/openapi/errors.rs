@@ -24,6 +24,8 @@ macro_rules! sets {
 }
 
 sets! {
+    /// Of an operation that takes no credential and names something that may be missing.
+    NamedErrors: "404";
     /// Of an operation that any valid credential may call.
     CredentialErrors: "401";
     /// Of an operation that needs scopes and names nothing.

@@ -52,12 +52,7 @@ pub struct PurgedAsset {
 /// # Errors
 ///
 /// [`Error::NotFound`] when there is no such asset, [`Error::Conflict`] when a node shows it.
-pub async fn asset(
-    conn: &mut PgConnection,
-    actor: &Actor,
-    handle: &AssetHandle,
-    force: bool,
-) -> Result<PurgedAsset> {
+pub async fn asset(conn: &mut PgConnection, actor: &Actor, handle: &AssetHandle, force: bool) -> Result<PurgedAsset> {
     let removed = Removed::Asset(handle);
     // Canvases are locked before assets.
     purge::lock_showing(conn, removed).await?;

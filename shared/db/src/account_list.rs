@@ -204,7 +204,8 @@ mod tests {
             listed.into_iter().map(|account| account.uid.to_string()).collect::<Vec<_>>()
         };
         assert_eq!(uids(AccountFilter::default()).await, ["b", "a"]);
-        for (text, found) in [("ANA", vec!["a"]), ("benno", vec!["b"]), ("example.com", vec!["b", "a"]), ("%", vec![])] {
+        for (text, found) in [("ANA", vec!["a"]), ("benno", vec!["b"]), ("example.com", vec!["b", "a"]), ("%", vec![])]
+        {
             assert_eq!(uids(AccountFilter { text: Some(text.into()), ..Default::default() }).await, found, "{text}");
         }
         assert_eq!(uids(AccountFilter { enabled: Some(false), ..Default::default() }).await, ["b"]);

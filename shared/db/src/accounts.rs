@@ -53,6 +53,8 @@ pub struct Credential {
     pub display_name: String,
     /// Credit balance of the account.
     pub credit_balance: i64,
+    /// Until when the last sign-in confirms the account's tokens; `None` for ever.
+    pub confirm_by: Option<Timestamp>,
 }
 
 impl Credential {
@@ -86,10 +88,12 @@ pub struct Question {
 
 /// Reads tokens, each with the canvas of its request's path as the token's account may see it. One statement answers all
 /// questions, in their order. Nothing of this is cached, so a revocation takes effect with the next request. Shares are read
-/// only for a canvas of another account. An unreadable row fails its own question only.
+/// only for a canvas of another account. An unreadable row fails its own question only. If people sign in with providers
+/// (`are_confirmed`), a token of an account is valid for as long as its last sign-in confirms it.
 pub async fn authenticate(
     conn: &mut PgConnection,
     questions: &[Question],
+    are_confirmed: bool,
 ) -> Result<Vec<Result<Option<Authenticated>>>> {
     let canvases = || questions.iter().map(|question| question.canvas.as_ref());
     let owners: Vec<Option<&str>> = canvases().map(|canvas| Some(canvas?.owner.as_ref()?.as_str())).collect();
@@ -111,9 +115,11 @@ pub async fn authenticate(
                            SELECT FROM tokens p WHERE p.id = t.parent AND p.revoked_at IS NULL
                              AND (p.expires_at IS NULL OR p.expires_at > now())
                        ))
-                       AND s.revoked_at IS NULL AND a.enabled) AS "valid!",
+                       AND s.revoked_at IS NULL AND a.enabled
+                       AND (a.confirm_by IS NULL OR a.confirm_by > now() OR NOT $4
+                            OR t.kind = 'session' AND t.parent IS NULL)) AS "valid!",
                       (t.last_used_at IS NULL OR t.last_used_at < now() - interval '1 minute') AS "use_unrecorded!",
-                      a.uid AS "uid!", a.role AS "account_role!", a.email AS "email!", a.display_name AS "display_name!", a.credit_balance AS "credit_balance!",
+                      a.uid AS "uid!", a.role AS "account_role!", a.email AS "email!", a.display_name AS "display_name!", a.credit_balance AS "credit_balance!", a.confirm_by AS "confirm_by?",
                       c.key AS "key?", c.owner_uid AS "owner_uid?", c.id AS "id?", c.canvas_type AS "canvas_type?",
                       c.title AS "title?", c.revision AS "revision?", c.sequence AS "sequence?", c.slug AS "slug?", c.node_ref AS "node_ref?",
                       c.connection_ref AS "connection_ref?", c.referenced AS "referenced?",
@@ -131,6 +137,7 @@ pub async fn authenticate(
         &tokens,
         &owners as &[Option<&str>],
         &ids as &[Option<&str>],
+        are_confirmed,
     )
     .fetch_all(conn)
     .await?;
@@ -164,6 +171,7 @@ struct CredentialRow {
     email: String,
     display_name: String,
     credit_balance: i64,
+    confirm_by: Option<DateTime<Utc>>,
     key: Option<i64>,
     owner_uid: Option<String>,
     id: Option<String>,
@@ -203,6 +211,7 @@ impl CredentialRow {
             display_name: display_name(&self.display_name, &self.email),
             email: self.email,
             credit_balance: self.credit_balance,
+            confirm_by: self.confirm_by.map(Timestamp::from),
         };
         // A row of the outer join is either complete or entirely NULL.
         let canvas =
@@ -335,7 +344,8 @@ pub async fn rename(conn: &mut PgConnection, account: &AccountUid, chosen: &str,
 #[instrument(skip_all, name = "db.account.set_enabled")]
 pub async fn set_enabled(conn: &mut PgConnection, account: &AccountUid, enabled: bool) -> Result<bool> {
     let set = sqlx::query!(
-        "UPDATE accounts SET enabled = $2 WHERE uid = $1 AND enabled <> $2 AND purged_at IS NULL",
+        "UPDATE accounts SET enabled = $2, disabled_by = NULL
+         WHERE uid = $1 AND (enabled <> $2 OR disabled_by IS NOT NULL) AND purged_at IS NULL",
         account.as_str(),
         enabled
     );
@@ -463,7 +473,7 @@ mod tests {
             ("me", Some("none")),
         ];
         let questions = questions.map(|(uid, named)| Question { token: token(uid), canvas: named.map(canvas) });
-        let answers = authenticate(&mut connection, &questions).await.expect("answers");
+        let answers = authenticate(&mut connection, &questions, true).await.expect("answers");
         let answers: Vec<_> = answers
             .into_iter()
             .map(|answer| match answer {

@@ -63,7 +63,8 @@ pub async fn adjust(
         uid
     );
     let Some(balance) = held.fetch_optional(&mut *conn).await? else { return Ok(Adjusted::NoAccount) };
-    let earlier = sqlx::query_scalar!("SELECT amount FROM ledger WHERE account_uid = $1 AND request_key = $2", uid, key);
+    let earlier =
+        sqlx::query_scalar!("SELECT amount FROM ledger WHERE account_uid = $1 AND request_key = $2", uid, key);
     match earlier.fetch_optional(&mut *conn).await? {
         Some(earlier) if earlier == amount => return Ok(Adjusted::Repeated(balance)),
         Some(_) => return Ok(Adjusted::OtherRequest),

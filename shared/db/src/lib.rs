@@ -20,6 +20,7 @@ pub mod element_collections;
 pub mod elements;
 pub mod error;
 pub mod idempotency;
+pub mod identities;
 pub mod imports;
 pub mod installation;
 pub mod jobs;

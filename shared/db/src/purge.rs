@@ -252,13 +252,14 @@ pub async fn account(conn: &mut PgConnection, account: &AccountUid) -> Result<Pu
     sqlx::query!("DELETE FROM signin_links WHERE account_uid = $1", uid).execute(&mut *conn).await?;
     crate::audit::forget_account(conn, account).await?;
     sqlx::query!("DELETE FROM budgets WHERE account_uid = $1", uid).execute(&mut *conn).await?;
+    sqlx::query!("DELETE FROM identities WHERE account_uid = $1", uid).execute(&mut *conn).await?;
     let tokens = sqlx::query!("DELETE FROM tokens WHERE account_uid = $1", uid).execute(&mut *conn).await?;
     sqlx::query!("DELETE FROM account_sessions WHERE account_uid = $1", uid).execute(&mut *conn).await?;
     // Deferred triggers would otherwise run at the commit and count for an account whose counter was deleted.
     sqlx::query!("SET CONSTRAINTS ALL IMMEDIATE").execute(&mut *conn).await?;
     sqlx::query!("DELETE FROM account_storage WHERE account_uid = $1", uid).execute(&mut *conn).await?;
     sqlx::query!(
-        "UPDATE accounts SET email = 'purged:' || uid, display_name = '', enabled = false, storage_max = NULL,
+        "UPDATE accounts SET email = 'purged:' || uid, display_name = '', enabled = false, disabled_by = NULL, storage_max = NULL,
                 purged_at = now()
          WHERE uid = $1",
         uid

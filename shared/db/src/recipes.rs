@@ -250,7 +250,9 @@ mod tests {
         let mut conn = database.pool().acquire().await.expect("connects");
         let id = recipe("hero");
         let (new, unchanged) = (|it| Published::Version(Version(it)), |it| Published::Unchanged(Version(it)));
-        for (name, expected) in [("one", new(0)), ("one", unchanged(0)), ("two", new(1)), ("two", unchanged(1)), ("one", new(2))] {
+        for (name, expected) in
+            [("one", new(0)), ("one", unchanged(0)), ("two", new(1)), ("two", unchanged(1)), ("one", new(2))]
+        {
             let published = publish(&mut conn, &id, &named(name)).await.expect("publishes");
             assert_eq!(published, expected, "{name}");
         }

@@ -246,6 +246,9 @@ pub struct AuthStatus {
     /// When the token expires; null if it does not expire.
     #[schema(required = true)]
     pub expires_at: Option<Timestamp>,
+    /// The tokens of the account stop at this time unless its owner signs in before. Absent: they need no sign-in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm_by: Option<Timestamp>,
 }
 
 #[cfg(test)]

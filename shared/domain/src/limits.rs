@@ -129,6 +129,12 @@ pub const SESSION_IDLE_HOURS: i32 = 12;
 pub const SIGNIN_LINK_MINUTES: u32 = 15;
 /// Maximum lifetime of a sign-in link, in minutes: one day.
 pub const SIGNIN_LINK_MINUTES_MAX: u32 = 24 * 60;
+/// Minutes from the start of a sign-in with a provider to its end.
+pub const SIGNIN_PROVIDER_MINUTES: i64 = 10;
+/// Minutes after a sign-in in which a person links and unlinks identities.
+pub const SIGNIN_RECENT_MINUTES: i32 = 15;
+/// Identities of an account.
+pub const IDENTITIES_MAX: i64 = 20;
 /// Label of a token, in characters.
 pub const TOKEN_LABEL_MAX: usize = 80;
 /// Lifetime of a token, in days.

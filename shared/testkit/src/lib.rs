@@ -1,4 +1,4 @@
-//! Test infrastructure: a database for each test, a webhook receiver, an S3 server, a proxy that
+//! Test infrastructure: a database for each test, a webhook receiver, an S3 server, an OpenID provider, a proxy that
 //! simulates network failures, and polling waits.
 //!
 //! Only tests use this crate. It panics where a library would return an error, with a message that
@@ -8,10 +8,12 @@
 mod azurite;
 mod database;
 mod environment;
+pub mod openid;
 pub mod providers;
 mod proxy;
 mod receiver;
 mod s3;
+pub mod signer;
 mod wait;
 
 pub use azurite::Azurite;

@@ -1,9 +1,9 @@
 //! Failures of tools, with the next steps of the caller.
 
 use client::{Error, Problem};
-use domain::{Timestamp, Violation};
 use domain::problem::ErrorDetails;
 use domain::review::{Finding, Severity};
+use domain::{Timestamp, Violation};
 use http::StatusCode;
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde::Serialize;

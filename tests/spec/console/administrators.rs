@@ -83,10 +83,14 @@ async fn accounts_are_found_created_invited_and_changed() {
     let path = format!("/admin/accounts/{uid}");
     let account = admin.get(&path).await.ok()["account"].clone();
     assert_eq!(account, made["account"]);
-    assert_eq!((&account["creditBalance"], &account["role"], &account["enabled"]), (&json!(5), &json!("member"), &json!(true)));
+    assert_eq!(
+        (&account["creditBalance"], &account["role"], &account["enabled"]),
+        (&json!(5), &json!("member"), &json!(true))
+    );
     assert_eq!((text(&account, "/displayName"), &account["storage"]["default"]), ("Ida", &json!(true)));
     // A second invitation replaces none, and works as long as nobody has used the account.
-    let again = admin.send("/admin/accounts", &json!({"email": email.to_uppercase(), "invite": true})).await.expect(200).json();
+    let again =
+        admin.send("/admin/accounts", &json!({"email": email.to_uppercase(), "invite": true})).await.expect(200).json();
     admin.send("/admin/accounts", &json!({"email": email})).await.expect_error(409, "conflict", &[]);
     let link = text(&again, "/invitation/url").split_once('#').expect("a fragment").1.to_owned();
     let invited = stack.signed_in(&json!({ "link": link })).await;
@@ -129,7 +133,17 @@ async fn accounts_are_found_created_invited_and_changed() {
     }
     let audit = admin.get(&format!("/admin/audit?account={uid}&limit=100")).await.ok();
     let events: Vec<&str> = audit["entries"].as_array().expect("a list").iter().map(|it| text(it, "/event")).collect();
-    for event in ["account.created", "account.renamed", "account.role", "account.disabled", "account.enabled", "account.quota", "token.revoked", "session.all", "signin.link"] {
+    for event in [
+        "account.created",
+        "account.renamed",
+        "account.role",
+        "account.disabled",
+        "account.enabled",
+        "account.quota",
+        "token.revoked",
+        "session.all",
+        "signin.link",
+    ] {
         assert!(events.contains(&event), "{event}: {events:?}");
     }
 }
@@ -229,7 +243,9 @@ async fn work_of_others_is_listed_without_what_it_makes_and_canceled() {
     assert_eq!(events["entries"].as_array().map(Vec::len), Some(1), "once: {events}");
     let actor = &events["entries"][0]["actor"];
     assert_eq!((text(actor, "/account/id"), &actor["account"]["email"]), (admin.user.uid.as_str(), &Value::Null));
-    assert!(admin.get(&format!("/admin/jobs?account={}&status=active", other.user.uid)).await.ok()["jobs"] == json!([]));
+    assert!(
+        admin.get(&format!("/admin/jobs?account={}&status=active", other.user.uid)).await.ok()["jobs"] == json!([])
+    );
     let unknown = format!("/admin/jobs/{}/cancel", Uuid::nil());
     admin.call(Method::POST, &unknown).await.expect_error(404, "not_found", &[]);
     admin.call(Method::POST, "/admin/jobs/x/cancel").await.expect_error(400, "input_validation_error", &["jobId"]);
@@ -247,10 +263,17 @@ async fn recipes_are_published_and_health_is_read() {
         "outputs": [{"id": "copy", "kind": "text", "label": "Copy", "prompt": "Write about {{brief}}"}],
     });
     let published = admin.send("/admin/recipes", &file).await.expect(201).json();
-    assert_eq!(admin.send("/admin/recipes", &file).await.expect(201).json(), published, "an equal file is no new version");
+    assert_eq!(
+        admin.send("/admin/recipes", &file).await.expect(201).json(),
+        published,
+        "an equal file is no new version"
+    );
     let listed = admin.get("/admin/recipes?limit=100").await.ok();
     let found = listed["recipes"].as_array().expect("a list").iter().find(|it| it["id"] == published["id"]);
-    assert_eq!((&found.expect("is listed")["name"], &found.expect("is listed")["version"]), (&json!(name), &published["version"]));
+    assert_eq!(
+        (&found.expect("is listed")["name"], &found.expect("is listed")["version"]),
+        (&json!(name), &published["version"])
+    );
     admin.send("/admin/recipes", &json!({"name": ""})).await.expect(400);
     let health = admin.get("/admin/health").await.ok();
     assert_eq!(health["components"], json!([{"name": "database", "ok": true}, {"name": "redis", "ok": true}]));
@@ -318,7 +341,10 @@ async fn the_commands_list_accounts_and_set_roles() {
         stack.admin(&[&["admin", "account", "list", "--query", &account.email], more].concat()).await
     };
     let listed = list(&[]).await.expect_success();
-    assert_eq!((listed["accounts"].as_array().map(Vec::len), text(&listed, "/accounts/0/id")), (Some(1), account.uid.as_str()));
+    assert_eq!(
+        (listed["accounts"].as_array().map(Vec::len), text(&listed, "/accounts/0/id")),
+        (Some(1), account.uid.as_str())
+    );
     assert_eq!(list(&["--role", "admin"]).await.expect_success(), json!({"accounts": []}));
     list(&["--role", "owner"]).await.expect_refusal();
     let role = async |name: &str, role: &str| {

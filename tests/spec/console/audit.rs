@@ -24,7 +24,8 @@ async fn what_a_person_does_is_in_the_audit_of_the_account() {
     let stack = &Stack::without_workers().await;
     let (person, other) = (Holder::new(stack).await, Holder::new(stack).await);
     let mut secrets = vec![person.session.clone(), person.user.token.clone()];
-    let made = person.send("/tokens", &json!({"label": "Berta's loom", "scopes": ["canvas:read"]})).await.expect(201).json();
+    let made =
+        person.send("/tokens", &json!({"label": "Berta's loom", "scopes": ["canvas:read"]})).await.expect(201).json();
     secrets.push(text(&made, "/secret").to_owned());
     let token = text(&made, "/token/id").to_owned();
     person.delete(&format!("/tokens/{token}")).await.expect(204);
@@ -38,7 +39,11 @@ async fn what_a_person_does_is_in_the_audit_of_the_account() {
     let member = format!("{}/members/{}", person.canvas_path(&canvas), other.email);
     person.put(&member, &json!({"role": "editor"})).await.ok();
     person.delete(&member).await.expect(204);
-    person.call(Method::PATCH, "/account").body("application/json", json!({"displayName": "Berta"}).to_string()).await.ok();
+    person
+        .call(Method::PATCH, "/account")
+        .body("application/json", json!({"displayName": "Berta"}).to_string())
+        .await
+        .ok();
     let asset = text(&asset, "/handle").to_owned();
     let asset_path = asset.replacen("asset:", "/assets/", 1).replacen(':', "/", 1);
     let confirmed = json!({"confirm": true}).to_string();
@@ -48,8 +53,18 @@ async fn what_a_person_does_is_in_the_audit_of_the_account() {
     assert_eq!(
         names(&entries),
         [
-            "canvas.deleted", "asset.deleted", "account.renamed", "canvas.unshared", "canvas.shared", "connection.deleted",
-            "connection.saved", "token.revoked", "token.created", "signin.ok", "signin.link", "token.created",
+            "canvas.deleted",
+            "asset.deleted",
+            "account.renamed",
+            "canvas.unshared",
+            "canvas.shared",
+            "connection.deleted",
+            "connection.saved",
+            "token.revoked",
+            "token.created",
+            "signin.ok",
+            "signin.link",
+            "token.created",
             "account.created",
         ],
     );
@@ -58,7 +73,11 @@ async fn what_a_person_does_is_in_the_audit_of_the_account() {
         assert_eq!((text(actor, "/via"), text(actor, "/account/id")), ("session", person.user.uid.as_str()), "{entry}");
         assert_eq!(text(actor, "/account/email"), person.email, "{entry}");
         assert!(entry["requestId"].is_string() && entry["address"].is_string(), "{entry}");
-        assert_eq!((&entry["outcome"], text(entry, "/account/id")), (&json!("ok"), person.user.uid.as_str()), "{entry}");
+        assert_eq!(
+            (&entry["outcome"], text(entry, "/account/id")),
+            (&json!("ok"), person.user.uid.as_str()),
+            "{entry}"
+        );
     }
     for entry in &entries[10..] {
         assert_eq!((text(entry, "/actor/via"), &entry["address"]), ("command", &Value::Null), "{entry}");
@@ -102,7 +121,11 @@ async fn filters_and_the_pages_of_the_audit() {
         person.get(&format!("/audit?{wrong}")).await.expect_error(400, "input_validation_error", &[field]);
     }
     person.get(&format!("/audit?event={}", "e".repeat(80))).await.ok();
-    person.get(&format!("/audit?event={}", "e".repeat(81))).await.expect_error(400, "input_validation_error", &["event"]);
+    person.get(&format!("/audit?event={}", "e".repeat(81))).await.expect_error(
+        400,
+        "input_validation_error",
+        &["event"],
+    );
 }
 
 #[tokio::test]
@@ -151,5 +174,5 @@ async fn of_what_an_operator_did_a_person_sees_the_command() {
     assert_eq!(names(&entries)[..2], ["account.credit", "account.quota"], "enabling an enabled account is no change");
     assert_eq!(entries[0]["details"], json!({"amount": 7, "balance": 7}));
     assert_eq!(entries[1]["details"], json!({"max": 1_000_000}));
-    assert_eq!((text(&entries[0], "/actor/via"), text(&entries[0], "/actor/id", )), ("command", "admin credits"));
+    assert_eq!((text(&entries[0], "/actor/via"), text(&entries[0], "/actor/id",)), ("command", "admin credits"));
 }

@@ -10,6 +10,7 @@ mod deliveries;
 pub(crate) mod holder;
 mod members;
 mod names;
+mod oidc;
 mod pointers;
 mod routes;
 mod session;

@@ -14,7 +14,17 @@ async fn operations(person: &Holder) -> Vec<(Method, String, bool)> {
         for (method, operation) in item.as_object().expect("operations") {
             if matches!(
                 operation["operationId"].as_str(),
-                Some("signIn" | "getSession" | "signOut" | "getConsoleDocument" | "showPointer")
+                Some(
+                    "signIn"
+                        | "getSession"
+                        | "signOut"
+                        | "getConsoleDocument"
+                        | "showPointer"
+                        | "listProviders"
+                        | "startSignIn"
+                        | "endSignIn"
+                        | "logOutFromProvider"
+                )
             ) {
                 continue;
             }

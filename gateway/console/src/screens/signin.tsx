@@ -2,14 +2,25 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { type SubmitEvent, useEffect, useState } from "react";
 import { Redirect } from "wouter";
 import { credentialOf, linkOf, returnPath } from "../address.ts";
-import { api, type Credential } from "../api.ts";
+import { api, type Credential, type SignInProvider } from "../api.ts";
 import { Problem } from "../errors.ts";
 import { hasExpired } from "../prefetch.ts";
-import { useSessionQuery, useSigningIn } from "../session.ts";
+import { useProviders, useSessionQuery, useSigningIn } from "../session.ts";
+import { problemIn } from "../sign-in-problem.ts";
 import { useTitle } from "../ui/hooks.ts";
-import { Avatar, Button, Mark, Notice } from "../ui/parts.tsx";
+import { Avatar, Button, Mark, Notice, Waiting } from "../ui/parts.tsx";
 import { Illustration } from "./illustration.tsx";
 import styles from "./signin.module.css";
+
+/** Where a sign-in with a provider goes on. The page keeps it itself, so that the service redirects to no address that a request names. */
+const NEXT = "canvas.next";
+
+/** Leads to where a sign-in with a provider began. */
+export function SignedInWithProvider() {
+  const [next] = useState(() => sessionStorage.getItem(NEXT) ?? "/");
+  useEffect(() => sessionStorage.removeItem(NEXT), []);
+  return <Redirect to={returnPath(`?${new URLSearchParams({ next })}`, location.origin)} replace />;
+}
 
 export function SignIn() {
   useTitle("Sign in");
@@ -18,6 +29,7 @@ export function SignIn() {
   const session = useSessionQuery();
   const { signIn } = useSigningIn();
   const attempt = useMutation({ mutationFn: signIn, meta: { isOfSession: false } });
+  const providers = useProviders();
   // That a token was refused says nothing about a link.
   const { variables } = attempt;
   const linkError = variables && "link" in variables && variables.link === link ? attempt.error : null;
@@ -60,10 +72,12 @@ export function SignIn() {
           )}
           {!isSecureContext ? (
             <Insecure />
-          ) : link === undefined ? (
-            <PasteForm signIn={attempt.mutate} isBusy={attempt.isPending} error={attempt.error} preview={setLink} />
-          ) : (
+          ) : link !== undefined ? (
             <Confirm link={link} signIn={attempt.mutate} isBusy={attempt.isPending} error={linkError} leave={leave} />
+          ) : providers.isPending ? (
+            <Waiting label="Loading" />
+          ) : (
+            <Ways providers={providers.data ?? []} attempt={{ signIn: attempt.mutate, isBusy: attempt.isPending, error: attempt.error }} preview={setLink} />
           )}
         </div>
         <p className={styles.foot}>
@@ -79,6 +93,40 @@ interface Attempt {
   signIn: (credential: Credential) => void;
   isBusy: boolean;
   error: Error | null;
+}
+
+/** A button for each provider. Links and tokens are folded behind them, and are all there is without a provider. */
+function Ways({ providers, attempt, preview }: { providers: SignInProvider[]; attempt: Attempt; preview: (link: string) => void }) {
+  const problem = problemIn(location.search);
+  const form = <PasteForm {...attempt} preview={preview} isOnly={providers.length === 0} />;
+  const keep = () => {
+    const next = returnPath(location.search, location.origin);
+    // After a failure the address has lost where the first attempt came from.
+    if (next !== "/" || problem === undefined) sessionStorage.setItem(NEXT, next);
+  };
+  return (
+    <>
+      <h1>Sign in</h1>
+      {problem !== undefined && (
+        <p className={styles.problem} role="alert">
+          {problem}
+        </p>
+      )}
+      {providers.map(({ id, name }) => (
+        <a key={id} className={styles.provider} href={`/console/oidc/${id}/start`} onClick={keep}>
+          Continue with {name}
+        </a>
+      ))}
+      {providers.length === 0 ? (
+        form
+      ) : (
+        <details className={styles.other} open={attempt.error !== null}>
+          <summary>Use a sign-in link or a token</summary>
+          {form}
+        </details>
+      )}
+    </>
+  );
 }
 
 /** Shows whom the link signs in. Only the button redeems it. */
@@ -131,7 +179,7 @@ function Confirm({ link, signIn, isBusy, error, leave }: Attempt & { link: strin
   );
 }
 
-function PasteForm({ signIn, isBusy, error, preview }: Attempt & { preview: (link: string) => void }) {
+function PasteForm({ signIn, isBusy, error, preview, isOnly }: Attempt & { preview: (link: string) => void; isOnly: boolean }) {
   const [text, setText] = useState("");
   const [isWrong, setIsWrong] = useState(false);
 
@@ -146,7 +194,6 @@ function PasteForm({ signIn, isBusy, error, preview }: Attempt & { preview: (lin
 
   return (
     <form onSubmit={submit} noValidate>
-      <h1>Sign in</h1>
       <p className={styles.lead}>Open a sign-in link, or paste one here. A token works as well, with its own scopes.</p>
       <label className={styles.label} htmlFor="credential">
         Sign-in link or token
@@ -158,7 +205,7 @@ function PasteForm({ signIn, isBusy, error, preview }: Attempt & { preview: (lin
         autoComplete="off"
         autoCapitalize="none"
         spellCheck={false}
-        autoFocus
+        autoFocus={isOnly}
         placeholder="cba_…"
         value={text}
         aria-invalid={isWrong}
@@ -174,7 +221,7 @@ function PasteForm({ signIn, isBusy, error, preview }: Attempt & { preview: (lin
         </p>
       )}
       {error && !isWrong && <Notice error={error} />}
-      <Button look="primary" type="submit" className={styles.wide} isBusy={isBusy}>
+      <Button look={isOnly ? "primary" : "plain"} type="submit" className={styles.wide} isBusy={isBusy}>
         {isBusy ? "Signing in…" : "Sign in"}
       </Button>
     </form>

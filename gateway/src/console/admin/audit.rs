@@ -53,12 +53,7 @@ pub struct AccountsQuery {
         )),
     )
 )]
-pub async fn list(
-    State(app): State<App>,
-    admin: Administrator,
-    OriginalUri(uri): OriginalUri,
-    parts: Parts,
-) -> Result {
+pub async fn list(State(app): State<App>, admin: Administrator, OriginalUri(uri): OriginalUri, parts: Parts) -> Result {
     let mut query = QueryReader::new(&uri);
     let filter: AuditFilter = query.read().unwrap_or_default();
     let AccountsQuery { account, actor } = query.read().unwrap_or_default();

@@ -37,7 +37,8 @@ impl MoveCredit {
     fn check(self) -> Result<Self, Vec<Violation>> {
         let mut check = Check::default();
         check.note_if(self.amount == 0, "amount", "must not be 0");
-        let texts = [("note", self.note.as_deref().unwrap_or_default()), ("idempotencyKey", self.idempotency_key.as_str())];
+        let texts =
+            [("note", self.note.as_deref().unwrap_or_default()), ("idempotencyKey", self.idempotency_key.as_str())];
         for (field, text) in texts {
             check.note_if(text.chars().any(char::is_control), field, "must not contain control characters");
         }
@@ -69,11 +70,8 @@ pub struct CreditMoved {
 pub async fn move_credit(State(app): State<App>, admin: Administrator, path: PathText, body: JsonBody) -> Result {
     let uid = path.parameter::<AccountUid>("accountUid");
     let (wanted, uid) = combine_violations(body.checked(MoveCredit::check).await, uid)?;
-    let adjustment = Adjustment {
-        amount: wanted.amount,
-        note: wanted.note.as_deref(),
-        key: Some(&wanted.idempotency_key),
-    };
+    let adjustment =
+        Adjustment { amount: wanted.amount, note: wanted.note.as_deref(), key: Some(&wanted.idempotency_key) };
     let mut transaction = app.transaction().await?;
     let credit_balance = credit(&mut transaction, admin.actor(), &uid, adjustment).await?;
     db::pool::commit(transaction).await?;

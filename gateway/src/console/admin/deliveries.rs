@@ -52,12 +52,7 @@ pub struct AccountDelivery {
 
 impl From<ListedDelivery> for AccountDelivery {
     fn from(listed: ListedDelivery) -> Self {
-        Self {
-            run: listed.run_handle(),
-            account: listed.account,
-            webhook: listed.state,
-            created_at: listed.created_at,
-        }
+        Self { run: listed.run_handle(), account: listed.account, webhook: listed.state, created_at: listed.created_at }
     }
 }
 

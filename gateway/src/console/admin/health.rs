@@ -55,8 +55,7 @@ pub async fn read(State(app): State<App>, _: Administrator) -> Result {
     let queues = app.queues(&mut connection).await?.status();
     let workers = db::workers::versions(&mut connection).await?;
     // The request was authenticated: the database answers.
-    let components =
-        vec![Component { name: "database", ok: true }, Component { name: "redis", ok: app.cache.is_up() }];
+    let components = vec![Component { name: "database", ok: true }, Component { name: "redis", ok: app.cache.is_up() }];
     let versions = Versions { gateway: env!("CARGO_PKG_VERSION"), schema: db::pool::schema_version(), workers };
     Ok(reply::ok(&Health { components, queues, versions }))
 }

@@ -137,7 +137,8 @@ pub async fn list(State(app): State<App>, admin: Administrator, OriginalUri(uri)
     let request = page_request::<Uuid, PAGE_MAX>(&app, &mut query, &scope);
     query.finish()?;
     let statuses = status.map(WorkStatus::statuses);
-    let wanted = JobFilter { id: None, account: account.as_ref(), statuses: statuses.as_deref(), before: request.after };
+    let wanted =
+        JobFilter { id: None, account: account.as_ref(), statuses: statuses.as_deref(), before: request.after };
     let mut found = operation::list(&mut *app.connection().await?, wanted, i64::from(request.limit) + 1).await?;
     let page = page(&app, &scope, request.limit, &mut found, |work| work.id);
     Ok(reply::ok(&WorkList { jobs: found.into_iter().map(Work::from).collect(), page }))

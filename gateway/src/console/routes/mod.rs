@@ -7,9 +7,11 @@ mod canvases;
 mod connections;
 mod credit;
 mod deliveries;
+mod identities;
 mod members;
+mod oidc;
 mod pointer;
-mod session;
+pub mod session;
 mod sessions;
 pub mod tokens;
 
@@ -25,6 +27,13 @@ use crate::state::App;
 pub fn documented() -> (Router<App>, Value) {
     let console = OpenApiRouter::new()
         .routes(routes!(session::sign_in, session::read, session::sign_out))
+        .routes(routes!(oidc::list))
+        .routes(routes!(oidc::start))
+        .routes(routes!(oidc::callback))
+        .routes(routes!(oidc::link))
+        .routes(routes!(oidc::logout))
+        .routes(routes!(identities::list))
+        .routes(routes!(identities::unlink))
         .routes(routes!(account::rename))
         .routes(routes!(sessions::list, sessions::revoke_all))
         .routes(routes!(sessions::end))
@@ -43,6 +52,7 @@ pub fn documented() -> (Router<App>, Value) {
         .routes(routes!(credit::read))
         .routes(routes!(audit::list))
         .routes(routes!(document::serve));
-    let (router, document) = OpenApiRouter::with_openapi(openapi::base(&openapi::CONSOLE)).nest(ROOT, console).split_for_parts();
+    let (router, document) =
+        OpenApiRouter::with_openapi(openapi::base(&openapi::CONSOLE)).nest(ROOT, console).split_for_parts();
     (router, openapi::complete(document, &openapi::CONSOLE))
 }

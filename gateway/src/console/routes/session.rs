@@ -148,6 +148,10 @@ pub async fn sign_in(State(app): State<App>, parts: Parts, body: JsonBody) -> Re
     let wanted: SignIn = body.json().await?;
     let (presented, is_link) = match (&wanted.link, &wanted.token) {
         (Some(link), None) => (credential::parse(link), true),
+        (None, Some(_)) if !app.config.signin_tokens => {
+            let why = "the operator of this service allows no sign-in by a token (CANVAS_SIGNIN_TOKENS)";
+            return Err(Problem::Forbidden(why.into()));
+        }
         (None, Some(token)) if wanted.preview.is_none() => (parse_token(token), false),
         (None, Some(_)) => return Err(Problem::invalid("preview", "is for links")),
         (Some(_), Some(_)) => return Err(Problem::invalid("token", "must be absent when `link` is given")),
@@ -164,7 +168,7 @@ pub async fn sign_in(State(app): State<App>, parts: Parts, body: JsonBody) -> Re
     let signed_in = app.failures.judge(address, presented.map(|(id, _)| id), lookup).await;
     if let Err(Problem::Unauthorized) = signed_in {
         let by = if is_link { "link" } else { "token" };
-        audit::refuse(&app, audit::origin(&parts), None, &Event::SignInRefused { by }).await;
+        audit::refuse(&app, audit::origin(&parts), None, &Event::SignInRefused { by, why: None }).await;
     }
     signed_in
 }
@@ -192,6 +196,10 @@ async fn by_link(app: &App, parts: &Parts, id: Uuid, secret: &str) -> Result<Opt
     if !db::sessions::redeem_link(&mut transaction, id).await? {
         return Ok(None);
     }
+    // The operator's link confirms the account as a sign-in with a provider does.
+    if let Some(days) = app.providers.iter().filter_map(|provider| provider.settings.confirm_days).max() {
+        db::identities::confirm(&mut transaction, &account.uid, days).await?;
+    }
     let label = account.display_name.clone();
     let role = shown_role(account.role);
     let person = PersonSummary { role, ..PersonSummary::from(account) };
@@ -209,6 +217,47 @@ async fn by_token(app: &App, parts: &Parts, id: Uuid, secret: &str) -> Result<Op
     start(app, app.transaction().await?, parts, person, &token.label, token.scopes, Some(token.token)).await.map(Some)
 }
 
+/// A session to begin.
+pub struct Beginning<'a> {
+    pub account: &'a AccountUid,
+    pub label: &'a str,
+    pub scopes: Scopes,
+    /// The token that signs it in, if one does.
+    pub parent: Option<Uuid>,
+}
+
+/// A session that was begun, with its secret.
+pub struct Begun {
+    pub id: Uuid,
+    secret: String,
+    expires_at: Timestamp,
+}
+
+impl Begun {
+    /// The header that gives the browser its credential.
+    pub fn cookie(&self) -> HeaderValue {
+        credential::set(self.id, &self.secret)
+    }
+}
+
+/// Begins a session of a browser, signed in to `by` which credential, in a transaction that the caller commits. The oldest session of the account may end, so the caller
+/// also announces [`channel::access`].
+pub async fn begin(
+    app: &App,
+    conn: &mut db::PgConnection,
+    parts: &Parts,
+    by: &'static str,
+    Beginning { account, label, scopes, parent }: Beginning<'_>,
+) -> Result<Begun> {
+    let (id, secret) = (Uuid::now_v7(), service::random::token_secret());
+    let client = audit::client(parts);
+    let secret_hash = &app.keys.token_hash(&secret);
+    let session = NewSession { id, account, label, scopes, secret_hash, parent, client: client.as_deref() };
+    let actor = Actor::session(account.clone(), id, audit::origin(parts));
+    let expires_at = app::session::start(conn, &actor, &session, by).await?;
+    Ok(Begun { id, secret, expires_at })
+}
+
 async fn start(
     app: &App,
     mut transaction: db::Transaction,
@@ -218,32 +267,21 @@ async fn start(
     scopes: Scopes,
     parent: Option<Uuid>,
 ) -> Result {
-    let (id, secret) = (Uuid::now_v7(), service::random::token_secret());
-    let client = audit::client(parts);
-    let session = NewSession {
-        id,
-        account: &account.id,
-        label,
-        scopes,
-        secret_hash: &app.keys.token_hash(&secret),
-        parent,
-        client: client.as_deref(),
-    };
-    let actor = Actor::session(account.id.clone(), id, audit::origin(parts));
+    let beginning = Beginning { account: &account.id, label, scopes, parent };
     let by = if parent.is_none() { "link" } else { "token" };
-    let expires_at = app::session::start(&mut transaction, &actor, &session, by).await?;
+    let begun = begin(app, &mut transaction, parts, by, beginning).await?;
     db::pool::commit(transaction).await?;
-    // The oldest session may have ended.
     app.announce(vec![channel::access(&account.id)]);
     let session = SessionSummary {
-        id,
+        id: begun.id,
         kind: SessionKind::from_narrow(parent.is_some()),
         label: label.to_owned(),
         scopes: scopes.iter().collect(),
-        expires_at,
+        expires_at: begun.expires_at,
     };
+    let cookie = begun.cookie();
     let mut response = reply::with_status(StatusCode::CREATED, &SignedInAs { session, account });
-    response.headers_mut().insert(SET_COOKIE, credential::set(id, &secret));
+    response.headers_mut().insert(SET_COOKIE, cookie);
     Ok(response)
 }
 

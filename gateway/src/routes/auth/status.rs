@@ -38,5 +38,6 @@ pub async fn status(State(app): State<App>, caller: Caller<AnyToken>) -> Result 
         storage: AccountStorage { bytes: storage.bytes, max: (storage.max > 0).then_some(storage.max) },
         open_links,
         expires_at: credential.expires_at,
+        confirm_by: credential.confirm_by.filter(|_| !app.providers.is_empty()),
     }))
 }

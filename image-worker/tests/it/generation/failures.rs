@@ -131,7 +131,9 @@ async fn a_connection_that_is_removed_fails_its_jobs() {
     let id = fixture.start(image("a kite")).await;
     fixture.until_output_is(id, db::jobs::outputs::OutputState::Submitted).await;
     let connection = fixture.connection.expect("has one");
-    assert!(db::connections::delete(&mut *fixture.harness.conn().await, connection, None).await.expect("deletes").is_some());
+    assert!(
+        db::connections::delete(&mut *fixture.harness.conn().await, connection, None).await.expect("deletes").is_some()
+    );
     assert_eq!(failure(&fixture.ended(id).await), (FailureCode::ProviderAuthenticationFailed, false));
 }
 

@@ -115,6 +115,7 @@ fn request(fixture: &Fixture, canvas: &CanvasHandle, node: &NodeId, key: &str) -
             email: "me@example.com".into(),
             display_name: "me".into(),
             credit_balance: 0,
+            confirm_by: None,
         },
         ids: vec![JobId::generate()],
         canvas: canvas.clone(),

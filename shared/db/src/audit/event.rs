@@ -114,13 +114,19 @@ events! {
     /// A person signed in.
     SignedIn = "signin.ok" { session: Uuid, by: &'static str },
     /// A sign-in was refused.
-    SignInRefused = "signin.refused" refused { by: &'static str },
+    SignInRefused = "signin.refused" refused { by: &'static str, why: Option<&'static str> },
     /// A sign-in link was made.
     LinkCreated = "signin.link" { link: Uuid, expires_at: Timestamp },
     /// A session ended: its person signed it out, or an administrator did.
     SessionEnded = "session.ended" { session: Uuid },
     /// All sessions of an account ended, with `tokens` also its tokens.
     SessionsEnded = "session.all" { sessions: u64, tokens: bool },
+    /// An identity of a provider was linked to an account.
+    IdentityLinked = "identity.linked" { identity: Uuid },
+    /// An identity was taken from an account.
+    IdentityUnlinked = "identity.unlinked" { identity: Uuid },
+    /// The verified email of an identity replaced that of its account.
+    IdentityEmail = "identity.email" { identity: Uuid },
     /// An account was created.
     AccountCreated = "account.created" { credits: i64 },
     /// An account was enabled.

@@ -27,6 +27,8 @@ enum Via {
     Session(Uuid),
     /// An operator, by the command of this name.
     Command(&'static str),
+    /// A person whom a provider named, by the identity with this id.
+    Provider(Uuid),
     /// The service itself.
     System,
     /// Somebody whom the service does not know, or not yet.
@@ -38,6 +40,7 @@ impl Via {
         match self {
             Via::Session(id) => ("session", Some(id.to_string())),
             Via::Command(name) => ("command", Some((*name).to_owned())),
+            Via::Provider(identity) => ("provider", Some(identity.to_string())),
             Via::System => ("system", None),
             Via::Nobody => ("nobody", None),
         }
@@ -77,6 +80,11 @@ impl Actor {
     /// Somebody who is not signed in.
     pub const fn nobody(origin: Origin) -> Self {
         Self { account: None, via: Via::Nobody, origin: Some(origin) }
+    }
+
+    /// A person whom a provider named.
+    pub const fn provider(account: AccountUid, identity: Uuid, origin: Origin) -> Self {
+        Self { account: Some(account), via: Via::Provider(identity), origin: Some(origin) }
     }
 
     /// A person with a session.

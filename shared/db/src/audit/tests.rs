@@ -123,7 +123,7 @@ async fn filters_and_pages_are_of_the_newest_rows() {
     for amount in 1..=3 {
         fixture.credit(amount).await;
     }
-    let refused = Event::SignInRefused { by: "link" };
+    let refused = Event::SignInRefused { by: "link", why: None };
     let nobody = Actor::nobody(Origin { request: Uuid::now_v7(), address: "192.0.2.2".into(), client: None });
     write(&mut conn, &nobody, None, &refused).await.expect("writes");
     let mut names = async |filter: Filter, after: Option<i64>, limit| {
@@ -298,7 +298,7 @@ async fn refusals_of_a_minute_are_capped() {
     let refuse = async |address: &str| {
         let origin = Origin { request: Uuid::now_v7(), address: address.into(), client: None };
         let mut transaction = crate::pool::begin(fixture.database.pool()).await.expect("begins");
-        let refused = Event::SignInRefused { by: "link" };
+        let refused = Event::SignInRefused { by: "link", why: None };
         let done = write_refusal(&mut transaction, &Actor::nobody(origin), None, &refused).await.expect("writes");
         crate::pool::commit(transaction).await.expect("commits");
         done
@@ -332,5 +332,5 @@ fn every_event_has_a_name_of_its_own_and_details_in_camel_case() {
     let details = Event::LinkCreated { link: Uuid::nil(), expires_at }.details();
     let expected = serde_json::json!({ "link": Uuid::nil(), "expiresAt": "1970-01-01T00:00:00.000Z" });
     assert_eq!(Value::Object(details), expected);
-    assert_eq!(Event::SignInRefused { by: "link" }.outcome(), "refused");
+    assert_eq!(Event::SignInRefused { by: "link", why: None }.outcome(), "refused");
 }

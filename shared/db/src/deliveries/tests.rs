@@ -367,9 +367,8 @@ async fn the_first_attempt_starts_the_window_of_the_result() {
 #[tokio::test]
 async fn a_replay_is_one_more_attempt_recorded_apart() {
     let case = Case::ended().await;
-    let ask = async || {
-        replay(&mut *conn(case.pool()).await, case.id, None).await.expect("replays").map(|(_, replay)| replay)
-    };
+    let ask =
+        async || replay(&mut *conn(case.pool()).await, case.id, None).await.expect("replays").map(|(_, replay)| replay);
     assert_eq!(ask().await, Some(Replay::Unfinished(DeliveryStatus::Pending)));
     let first = case.try_once(200, Next::Delivered).await;
     for number in 1..=2 {

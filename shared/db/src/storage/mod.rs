@@ -58,7 +58,9 @@ async fn admit(conn: &mut PgConnection, account: &AccountUid, more: i64, hold: b
 /// Sets an account's own quota, 0 for no limit, or restores the operator's default.
 #[instrument(skip_all, name = "db.storage.set_max")]
 pub async fn set_max(conn: &mut PgConnection, account: &AccountUid, max: Option<i64>) -> Result<()> {
-    sqlx::query!("UPDATE accounts SET storage_max = $2 WHERE uid = $1", account.as_str(), max).execute(conn).await?;
+    sqlx::query!("UPDATE accounts SET storage_max = $2, storage_from = NULL WHERE uid = $1", account.as_str(), max)
+        .execute(conn)
+        .await?;
     Ok(())
 }
 

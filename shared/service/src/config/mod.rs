@@ -58,10 +58,23 @@ impl ConfigError {
 /// Pairs of a variable and the variable without which it has no effect. An operator who sets only
 /// the first expects something that would silently not happen, such as calls to their own server or
 /// traces sent to their collector. The default value is permitted.
-const BELONGING: [(&str, &str); 3] = [
+const BELONGING: [(&str, &str); 16] = [
     ("CANVAS_MANAGED_PROTOCOL", "CANVAS_MANAGED_URL"),
     ("CANVAS_MANAGED_KEY", "CANVAS_MANAGED_URL"),
     ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_ENDPOINT"),
+    ("CANVAS_OIDC_CLIENT_ID", "CANVAS_OIDC_ISSUER"),
+    ("CANVAS_OIDC_CLIENT_SECRET", "CANVAS_OIDC_ISSUER"),
+    ("CANVAS_OIDC_NAME", "CANVAS_OIDC_ISSUER"),
+    ("CANVAS_OIDC_SCOPES", "CANVAS_OIDC_ISSUER"),
+    ("CANVAS_OIDC_ADMIT", "CANVAS_OIDC_ISSUER"),
+    ("CANVAS_OIDC_LINK", "CANVAS_OIDC_ISSUER"),
+    ("CANVAS_OIDC_TRUST_EMAIL", "CANVAS_OIDC_ISSUER"),
+    ("CANVAS_OIDC_GROUPS_CLAIM", "CANVAS_OIDC_ISSUER"),
+    ("CANVAS_OIDC_ADMIN_GROUPS", "CANVAS_OIDC_ISSUER"),
+    ("CANVAS_OIDC_CREDITS_CLAIM", "CANVAS_OIDC_ISSUER"),
+    ("CANVAS_OIDC_STORAGE_CLAIM", "CANVAS_OIDC_ISSUER"),
+    ("CANVAS_OIDC_NEW_CREDITS", "CANVAS_OIDC_ISSUER"),
+    ("CANVAS_OIDC_CONFIRM_DAYS", "CANVAS_OIDC_ISSUER"),
 ];
 
 /// One row of the table.
@@ -119,7 +132,7 @@ macro_rules! variables {
 
 /// Variables that hold secrets. For each of them `<name>_FILE` may name a file with the value instead, so that the secret
 /// is not in the environment.
-const SECRETS: [&str; 8] = [
+const SECRETS: [&str; 9] = [
     "CANVAS_DATABASE_URL",
     "CANVAS_DATABASE_PASSWORDS",
     "CANVAS_REDIS_URL",
@@ -127,6 +140,7 @@ const SECRETS: [&str; 8] = [
     "CANVAS_MASTER_KEYS",
     "CANVAS_INSTALLATION_KEYS",
     "CANVAS_MANAGED_KEY",
+    "CANVAS_OIDC_CLIENT_SECRET",
     "OTEL_EXPORTER_OTLP_HEADERS",
 ];
 
@@ -386,6 +400,38 @@ variables! {
         "Non-public targets that webhooks and imports may reach: CIDR or host:port, comma separated.";
     "CANVAS_EGRESS_CA_FILE" => egress_ca_file: Option<PathBuf> = Some(""), parse::path,
         "PEM file of certificate authorities trusted for outbound calls in addition to the machine's.";
+    "CANVAS_OIDC_ISSUER" => oidc_issuer: Option<String> = Some(""), parse::optional_text,
+        "Issuer of the OpenID provider that people sign in with; https, or http on loopback. If empty, none.";
+    "CANVAS_OIDC_FILE" => oidc_file: Option<PathBuf> = Some(""), parse::path,
+        "JSON file of up to eight OpenID providers, instead of CANVAS_OIDC_ISSUER.";
+    "CANVAS_OIDC_CLIENT_ID" => oidc_client_id: String = Some(""), parse::raw,
+        "Id of this service at the OpenID provider.";
+    "CANVAS_OIDC_CLIENT_SECRET" => oidc_client_secret: Option<Secret> = Some(""), parse::optional_secret,
+        "Its secret; if empty, it is a public client.";
+    "CANVAS_OIDC_NAME" => oidc_name: String = Some("Single sign-on"), parse::raw,
+        "Name on the button of the sign-in page.";
+    "CANVAS_OIDC_SCOPES" => oidc_scopes: String = Some("openid email profile"), parse::raw,
+        "Scopes to ask the provider for, separated by spaces.";
+    "CANVAS_OIDC_ADMIT" => oidc_admit: String = Some(""), parse::raw,
+        "Who may sign in: group:NAME, domain:DOMAIN of the verified email, anyone; comma separated. If empty, only people who have an account.";
+    "CANVAS_OIDC_LINK" => oidc_link: String = Some("email"), parse::raw,
+        "email: a verified email signs in to the account of that email at the first time; off: never.";
+    "CANVAS_OIDC_TRUST_EMAIL" => oidc_trust_email: bool = Some("0"), parse::switch,
+        "1: every email of the provider counts as verified.";
+    "CANVAS_OIDC_GROUPS_CLAIM" => oidc_groups_claim: String = Some("groups"), parse::raw,
+        "Claim with the groups of a person; a JSON pointer if it begins with a slash.";
+    "CANVAS_OIDC_ADMIN_GROUPS" => oidc_admin_groups: String = Some(""), parse::raw,
+        "Groups whose members are administrators, comma separated.";
+    "CANVAS_OIDC_CREDITS_CLAIM" => oidc_credits_claim: String = Some(""), parse::raw,
+        "Claim with the credits to which the balance is raised at the first sign-in of a month.";
+    "CANVAS_OIDC_STORAGE_CLAIM" => oidc_storage_claim: String = Some(""), parse::raw,
+        "Claim with the storage quota in bytes.";
+    "CANVAS_OIDC_NEW_CREDITS" => oidc_new_credits: u32 = Some("0"), parse::count,
+        "Credits of an account that a first sign-in makes.";
+    "CANVAS_OIDC_CONFIRM_DAYS" => oidc_confirm_days: u32 = Some("90"), parse::count,
+        "Days after a sign-in for which the account's tokens work; 0: for ever.";
+    "CANVAS_SIGNIN_TOKENS" => signin_tokens: bool = Some("1"), parse::switch,
+        "0: nobody signs in to the console by pasting a token.";
     "CANVAS_MODEL_CATALOGUE" => model_catalogue: Option<PathBuf> = Some(""), parse::path,
         "JSON file of models that add to, replace or retire built-in models: {\"models\": [...], \"retired\": [...]}.";
     "CANVAS_MANAGED_URL" => managed_url: Option<Url> = Some(""), parse::server_url,

@@ -26,6 +26,10 @@ pub(super) fn raw(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+pub(super) fn optional_text(text: &str) -> Result<Option<String>, String> {
+    given(text, raw)
+}
+
 pub(super) fn switch(text: &str) -> Result<bool, String> {
     match text {
         "0" => Ok(false),

@@ -56,6 +56,7 @@ pub struct DerivedKeys {
     audit: Hmac<Sha256>,
     cursor: DeterministicCipher,
     preview: DeterministicCipher,
+    sign_in: DeterministicCipher,
 }
 
 /// In front of the hash of a secret with budgets.
@@ -79,6 +80,7 @@ impl DerivedKeys {
             audit: keyed_hash(&subkey("audit seal")),
             cursor: DeterministicCipher::new(&subkey("cursor")),
             preview: DeterministicCipher::new(&subkey("preview token")),
+            sign_in: DeterministicCipher::new(&subkey("signin")),
         }
     }
 
@@ -130,6 +132,11 @@ impl DerivedKeys {
     /// Encrypts preview tokens.
     pub fn preview(&self) -> &DeterministicCipher {
         &self.preview
+    }
+
+    /// Encrypts what a browser keeps of a sign-in in progress. Each one has random secrets, so that equal texts do not occur.
+    pub fn sign_in(&self) -> &DeterministicCipher {
+        &self.sign_in
     }
 }
 

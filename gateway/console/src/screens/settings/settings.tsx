@@ -3,7 +3,7 @@ import type { ComponentType } from "react";
 import { Link, Redirect } from "wouter";
 import { signInPath } from "../../address.ts";
 import { day } from "../../format.ts";
-import { useSession } from "../../session.ts";
+import { useProviders, useSession } from "../../session.ts";
 import { useTitle } from "../../ui/hooks.ts";
 import { useLeave } from "../../ui/leave.tsx";
 import { Button, intoView } from "../../ui/parts.tsx";
@@ -16,6 +16,7 @@ import { NewToken } from "./new-token.tsx";
 import { Sessions } from "./sessions.tsx";
 import styles from "./settings.module.css";
 import { Sharing } from "./sharing.tsx";
+import { SignInWays } from "./sign-in.tsx";
 import { Storage } from "./storage.tsx";
 import { Tokens } from "./tokens.tsx";
 import { Webhooks } from "./webhooks.tsx";
@@ -29,6 +30,7 @@ const TABS: Record<string, Tab> = {
   tokens: { label: "Tokens", Content: Tokens },
   connections: { label: "Connections", Content: Connections },
   sessions: { label: "Sessions", Content: Sessions },
+  signin: { label: "Sign-in", Content: SignInWays },
   name: { label: "Name", Content: Name },
   sharing: { label: "Sharing", Content: Sharing },
   webhooks: { label: "Webhooks", Content: Webhooks },
@@ -42,17 +44,20 @@ const PAGES: Record<string, Tab> = { "tokens/new": { label: "New token", Content
 /** `path` is what follows `/settings/` in the address. */
 export function Settings({ path }: { path: string }) {
   const { session } = useSession();
+  const providers = useProviders();
   const shown = Object.hasOwn(TABS, path) ? TABS[path] : Object.hasOwn(PAGES, path) ? PAGES[path] : undefined;
   useTitle(shown ? `${shown.label} · Settings` : "Settings");
   if (path === "") return <Redirect to="/settings/tokens" replace />;
   if (!shown) return <Missing />;
   const current = path.split("/")[0];
+  // Without providers there is nothing to see there.
+  const isShown = (key: string) => key !== "signin" || key === current || providers.data?.length;
   return (
     <Shell>
       <div className={styles.page}>
         <h1>Settings</h1>
         <nav className={styles.tabs} aria-label="Settings">
-          {Object.entries(TABS).map(([key, { label }]) => (
+          {Object.entries(TABS).filter(([key]) => isShown(key)).map(([key, { label }]) => (
             <Link key={key} href={`/settings/${key}`} {...(key === current && { "aria-current": "page", ref: intoView })}>
               {label}
             </Link>
