@@ -287,9 +287,12 @@ pub async fn end_sessions(
     )
     .fetch_all(conn)
     .await?;
-    let session =
-        |row| EndedSession { id: row.id, account: AccountUid::from_stored(row.account_uid), identity: row.identity_id };
-    Ok(ended.into_iter().map(session).collect())
+    let sessions = ended.into_iter().map(|row| EndedSession {
+        id: row.id,
+        account: AccountUid::from_stored(row.account_uid),
+        identity: row.identity_id,
+    });
+    Ok(sessions.collect())
 }
 
 /// An identity as its owner and the operator see it.
