@@ -7,6 +7,7 @@ use std::error::Error;
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
+use domain::account::Scopes;
 use domain::canvas::CanvasRecord;
 use domain::id::NodeId;
 use domain::limits::{CONFLICT_NODES_MAX, VIOLATIONS_MAX};
@@ -16,6 +17,8 @@ use domain::{API_ROOT, Violation};
 use http::header::{CACHE_CONTROL, CONTENT_RANGE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use service::chain;
+
+use crate::oauth::challenge::NeededScopes;
 
 /// `Retry-After` in seconds for the caps on active jobs and imports.
 pub const CAP_RETRY: u64 = 5;
@@ -45,8 +48,10 @@ pub enum Problem {
         /// The cap, when the price exceeds it.
         max_credits: Option<i64>,
     },
-    /// A scope or a role is missing.
+    /// A role is missing, or the request is not one that the caller may send.
     Forbidden(String),
+    /// A scope is missing. Holds the message, and all scopes that the request needs.
+    ScopesMissing(String, Scopes),
     /// The resource does not exist or is not visible.
     NotFound(&'static str),
     /// The path exists, but not with this method.
@@ -149,6 +154,18 @@ impl Problem {
         Problem::Internal(error.into())
     }
 
+    /// Logs what the client is not told.
+    pub fn log(&self) {
+        match self {
+            Problem::Internal(error) => tracing::error!(error = chain(error.as_ref()), "internal error"),
+            Problem::Upstream(why) => tracing::info!(why, "a server that the request names failed"),
+            Problem::Unavailable(error, _) => {
+                tracing::warn!(error = chain(error.as_ref()), "request rejected: a dependency is unavailable");
+            }
+            _ => {}
+        }
+    }
+
     /// Status and envelope, where no handler answers.
     pub fn into_envelope(self) -> (StatusCode, ErrorEnvelope) {
         let (status, code, message, fields, details) = self.parts();
@@ -195,7 +212,9 @@ impl Problem {
                 let details = ErrorDetails { credit_cost: Some(credit_cost), max_credits, ..ErrorDetails::default() };
                 (StatusCode::PAYMENT_REQUIRED, Code::PaymentRequired, message, Vec::new(), Some(Box::new(details)))
             }
-            Problem::Forbidden(message) => plain(StatusCode::FORBIDDEN, Code::Forbidden, message),
+            Problem::Forbidden(message) | Problem::ScopesMissing(message, _) => {
+                plain(StatusCode::FORBIDDEN, Code::Forbidden, message)
+            }
             Problem::NotFound(what) => plain(StatusCode::NOT_FOUND, Code::NotFound, format!("{what} not found")),
             Problem::MethodNotAllowed => plain(
                 StatusCode::METHOD_NOT_ALLOWED,
@@ -305,14 +324,11 @@ fn summary(text: &str, fields: &[Violation]) -> String {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        match &self {
-            Problem::Internal(error) => tracing::error!(error = chain(error.as_ref()), "internal error"),
-            Problem::Upstream(why) => tracing::info!(why, "a server that the request names failed"),
-            Problem::Unavailable(error, _) => {
-                tracing::warn!(error = chain(error.as_ref()), "request rejected: a dependency is unavailable");
-            }
-            _ => {}
-        }
+        self.log();
+        let needed = match &self {
+            Problem::ScopesMissing(_, needed) => Some(NeededScopes(*needed)),
+            _ => None,
+        };
         let retry_after = match &self {
             Problem::RateLimited(_, seconds) | Problem::Unavailable(_, Some(seconds)) => Some(*seconds),
             _ => None,
@@ -328,6 +344,10 @@ impl IntoResponse for Problem {
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        if let Some(needed) = needed {
+            response.extensions_mut().insert(needed);
+        }
+        let headers = response.headers_mut();
         if let Some(range) = content_range {
             headers.insert(CONTENT_RANGE, range);
         }

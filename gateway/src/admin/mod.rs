@@ -5,6 +5,7 @@
 
 mod account;
 mod announcer;
+mod app;
 mod asset;
 mod canvas;
 mod connection;
@@ -40,6 +41,9 @@ pub enum Admin {
     /// Create sign-in links for the console and revoke sessions.
     #[command(subcommand)]
     Session(session::Command),
+    /// List and end apps, and list the OAuth clients that people may authorize.
+    #[command(subcommand)]
+    App(app::Command),
     /// Grant credits.
     #[command(subcommand)]
     Credits(credits::Command),
@@ -100,11 +104,11 @@ impl CommandError {
     }
 }
 
-impl From<app::Error> for CommandError {
-    fn from(error: app::Error) -> Self {
+impl From<::app::Error> for CommandError {
+    fn from(error: ::app::Error) -> Self {
         match error {
-            app::Error::Database(error) => CommandError::Database(error),
-            app::Error::Invalid(violations) | app::Error::Unprocessable(violations) => {
+            ::app::Error::Database(error) => CommandError::Database(error),
+            ::app::Error::Invalid(violations) | ::app::Error::Unprocessable(violations) => {
                 let rules = violations.iter().map(|it| format!("{} {}", it.field, it.message)).collect::<Vec<_>>();
                 CommandError::Rule(rules.join("; "))
             }
@@ -145,6 +149,7 @@ async fn carry_out(command: Admin, config: &Config) -> Result {
         Admin::Account(command) => account::run(command, &mut context).await,
         Admin::Token(command) => token::run(command, &mut context).await,
         Admin::Session(command) => session::run(command, &mut context).await,
+        Admin::App(command) => app::run(command, &mut context).await,
         Admin::Credits(command) => credits::run(command, &mut context).await,
         Admin::Share(share) => canvas::share(share, &mut context).await,
         Admin::Canvas(command) => canvas::run(command, &mut context).await,

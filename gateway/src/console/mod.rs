@@ -23,7 +23,7 @@ use http::request::Parts;
 use serde_json::Value;
 
 pub use document::ConsoleDocument;
-pub use shell::unknown;
+pub use shell::{page, unknown};
 
 use crate::state::App;
 

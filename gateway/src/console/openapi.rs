@@ -8,9 +8,10 @@ use utoipa::openapi::{ContactBuilder, InfoBuilder, LicenseBuilder, OpenApi};
 use crate::openapi;
 
 /// Tags with their descriptions.
-const TAGS: [(&str, &str); 9] = [
+const TAGS: [(&str, &str); 10] = [
     ("Session", "Sign in, see who is signed in, sign out."),
     ("Tokens", "Tokens of agents and programs: create, list, revoke."),
+    ("Apps", "Programs that the person authorized: allow, list, end."),
     ("Connections", "Saved connections to providers. Their keys are write-only."),
     ("Members", "Whom a canvas is shared with."),
     ("Pointers", "What people point at on a canvas."),

@@ -200,6 +200,7 @@ mod tests {
             scopes: Scopes::from_slice(&[]),
             surface: Surface::Api,
             secret_hash: Vec::new(),
+            previous_hash: None,
             valid: true,
             use_unrecorded: false,
             expires_at: None,

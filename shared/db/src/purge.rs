@@ -250,6 +250,7 @@ pub async fn account(conn: &mut PgConnection, account: &AccountUid) -> Result<Pu
     sqlx::query!("DELETE FROM capability_links WHERE account_uid = $1", uid).execute(&mut *conn).await?;
     sqlx::query!("DELETE FROM set_aside WHERE account_uid = $1", uid).execute(&mut *conn).await?;
     sqlx::query!("DELETE FROM signin_links WHERE account_uid = $1", uid).execute(&mut *conn).await?;
+    sqlx::query!("DELETE FROM oauth_grants WHERE account_uid = $1", uid).execute(&mut *conn).await?;
     let tokens = sqlx::query!("DELETE FROM tokens WHERE account_uid = $1", uid).execute(&mut *conn).await?;
     sqlx::query!("DELETE FROM account_sessions WHERE account_uid = $1", uid).execute(&mut *conn).await?;
     // Deferred triggers would otherwise run at the commit and count for an account whose counter was deleted.

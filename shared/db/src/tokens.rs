@@ -132,7 +132,7 @@ pub struct After {
     pub id: Uuid,
 }
 
-/// Lists an account's tokens without its sessions, oldest first.
+/// Lists an account's agent tokens, oldest first.
 #[instrument(skip_all, name = "db.token.list")]
 pub async fn list(conn: &mut PgConnection, account: &AccountUid) -> Result<Vec<TokenRow>> {
     let rows = sqlx::query_as!(
@@ -140,7 +140,7 @@ pub async fn list(conn: &mut PgConnection, account: &AccountUid) -> Result<Vec<T
         r#"SELECT t.id, t.label, t.scopes, t.surface, t.created_at, t.expires_at,
                   coalesce(t.revoked_at, s.revoked_at) AS revoked_at, t.last_used_at
            FROM tokens t JOIN account_sessions s ON s.id = t.session_id
-           WHERE t.account_uid = $1 AND t.kind <> 'session' ORDER BY t.created_at, t.id"#,
+           WHERE t.account_uid = $1 AND t.kind = 'agent' ORDER BY t.created_at, t.id"#,
         account.as_str()
     )
     .fetch_all(conn)
@@ -148,7 +148,7 @@ pub async fn list(conn: &mut PgConnection, account: &AccountUid) -> Result<Vec<T
     rows.into_iter().map(ListedTokenRow::token).collect()
 }
 
-/// Lists at most `limit` of an account's tokens without its sessions, newest first.
+/// Lists at most `limit` of an account's agent tokens, newest first.
 #[instrument(skip_all, name = "db.token.page")]
 pub async fn page(
     conn: &mut PgConnection,
@@ -161,7 +161,7 @@ pub async fn page(
         r#"SELECT t.id, t.label, t.scopes, t.surface, t.created_at, t.expires_at,
                   coalesce(t.revoked_at, s.revoked_at) AS revoked_at, t.last_used_at
            FROM tokens t JOIN account_sessions s ON s.id = t.session_id
-           WHERE t.account_uid = $1 AND t.kind <> 'session'
+           WHERE t.account_uid = $1 AND t.kind = 'agent'
              AND ($2::timestamptz IS NULL OR (t.created_at, t.id) < ($2, $3))
            ORDER BY t.created_at DESC, t.id DESC LIMIT $4"#,
         account.as_str(),
@@ -200,7 +200,7 @@ impl ListedTokenRow {
     }
 }
 
-/// Revokes a token permanently. Returns its account and the time of the first revocation, or `None` when there is no such
+/// Revokes an agent token permanently. Returns its account and the time of the first revocation, or `None` when there is no such
 /// token, or not of `account` if one is named.
 #[instrument(skip_all, name = "db.token.revoke")]
 pub async fn revoke(
@@ -210,7 +210,7 @@ pub async fn revoke(
 ) -> Result<Option<(AccountUid, Timestamp)>> {
     let revoked = sqlx::query!(
         r#"UPDATE tokens SET revoked_at = coalesce(revoked_at, now())
-           WHERE id = $1 AND kind <> 'session' AND ($2::text IS NULL OR account_uid = $2)
+           WHERE id = $1 AND kind = 'agent' AND ($2::text IS NULL OR account_uid = $2)
            RETURNING account_uid, revoked_at AS "at!""#,
         token,
         account.map(AccountUid::as_str)
@@ -226,7 +226,7 @@ pub async fn revoke(
 pub async fn record_use(conn: &mut PgConnection, token: Uuid) -> Result<()> {
     sqlx::query!(
         "UPDATE tokens SET last_used_at = now(),
-                idle_until = CASE WHEN idle_until IS NOT NULL THEN now() + make_interval(hours => $2) END
+                idle_until = CASE WHEN kind = 'session' THEN now() + make_interval(hours => $2) ELSE idle_until END
          WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')",
         token,
         SESSION_IDLE_HOURS
@@ -236,26 +236,33 @@ pub async fn record_use(conn: &mut PgConnection, token: Uuid) -> Result<()> {
     Ok(())
 }
 
-/// Deletes tokens that were revoked 90 days ago or earlier, and sessions that ended then. Returns the number deleted, at most `limit`.
+/// Deletes tokens that were revoked 90 days ago or earlier, and sessions and apps that ended then, these with their grants. Returns the number deleted, at most `limit`.
 /// One that a job, an import, a Recipe run or a session refers to is kept as long as that is there.
 #[instrument(skip_all, name = "db.token.sweep")]
 pub async fn sweep(conn: &mut PgConnection, limit: i64) -> Result<u64> {
     let swept = sqlx::query!(
-        "DELETE FROM tokens WHERE id IN (
-             SELECT t.id FROM tokens t JOIN account_sessions s ON s.id = t.session_id
-             WHERE least(t.revoked_at, s.revoked_at, CASE WHEN t.kind = 'session' THEN t.expires_at END)
-                     <= now() - make_interval(days => $1)
-               AND NOT EXISTS (SELECT FROM jobs WHERE token_id = t.id)
-               AND NOT EXISTS (SELECT FROM imports WHERE token_id = t.id)
-               AND NOT EXISTS (SELECT FROM recipe_runs WHERE token_id = t.id)
-               AND NOT EXISTS (SELECT FROM tokens child WHERE child.parent = t.id)
-             LIMIT $2 FOR UPDATE OF t SKIP LOCKED)",
+        r#"WITH swept AS (
+               DELETE FROM tokens WHERE id IN (
+                   SELECT t.id FROM tokens t JOIN account_sessions s ON s.id = t.session_id
+                   WHERE least(t.revoked_at, s.revoked_at, CASE WHEN t.kind = 'session' THEN t.expires_at END,
+                               CASE WHEN t.kind = 'oauth' THEN least(t.expires_at, t.idle_until) END)
+                           <= now() - make_interval(days => $1)
+                     AND NOT EXISTS (SELECT FROM jobs WHERE token_id = t.id)
+                     AND NOT EXISTS (SELECT FROM imports WHERE token_id = t.id)
+                     AND NOT EXISTS (SELECT FROM recipe_runs WHERE token_id = t.id)
+                     AND NOT EXISTS (SELECT FROM tokens child WHERE child.parent = t.id)
+                   LIMIT $2 FOR UPDATE OF t SKIP LOCKED
+               ) RETURNING id
+           ), granted AS (
+               DELETE FROM oauth_grants WHERE id IN (SELECT id FROM swept)
+           )
+           SELECT count(*) AS "count!" FROM swept"#,
         KEPT_DAYS,
         limit
     )
-    .execute(conn)
+    .fetch_one(conn)
     .await?;
-    Ok(swept.rows_affected())
+    Ok(swept.count.unsigned_abs())
 }
 
 #[cfg(test)]

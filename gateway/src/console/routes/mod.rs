@@ -1,7 +1,9 @@
 //! The routes below `/console`.
 
 mod account;
+mod apps;
 mod assets;
+mod authorizations;
 mod canvases;
 mod connections;
 mod credit;
@@ -29,6 +31,10 @@ pub fn documented() -> (Router<App>, Value) {
         .routes(routes!(sessions::end))
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::revoke))
+        .routes(routes!(authorizations::preview))
+        .routes(routes!(authorizations::decide))
+        .routes(routes!(apps::list))
+        .routes(routes!(apps::revoke))
         .routes(routes!(connections::list, connections::save))
         .routes(routes!(connections::delete))
         .routes(routes!(members::list))

@@ -1,7 +1,7 @@
 //! `GET /auth/status` (docs/reference/authentication.md#authentication-status).
 
 use axum::extract::State;
-use domain::account::{AccountStorage, AuthStatus};
+use domain::account::{AccountStorage, AppStatus, AuthStatus, TokenKind};
 
 use crate::extract::caller::{AnyToken, Caller};
 use crate::openapi::errors::CredentialErrors;
@@ -22,6 +22,10 @@ pub async fn status(State(app): State<App>, caller: Caller<AnyToken>) -> Result 
     let mut connection = app.connection().await?;
     let storage = db::storage::get(&mut connection, &credential.account).await?.ok_or(Problem::Unauthorized)?;
     let open_links = db::links::open(&mut connection, &credential.account).await?;
+    let app = match credential.kind {
+        TokenKind::Oauth => db::oauth::client_of(&mut connection, credential.token).await?,
+        TokenKind::Agent | TokenKind::Session => None,
+    };
     Ok(reply::ok(&AuthStatus {
         authenticated: true,
         auth_type: "agent_token".into(),
@@ -35,5 +39,6 @@ pub async fn status(State(app): State<App>, caller: Caller<AnyToken>) -> Result 
         storage: AccountStorage { bytes: storage.bytes, max: (storage.max > 0).then_some(storage.max) },
         open_links,
         expires_at: credential.expires_at,
+        app: app.map(|client| AppStatus { client_id: client.id, name: client.name, host: client.host }),
     }))
 }
