@@ -19,6 +19,7 @@ const Elements = later(() => import("./screens/elements.tsx"), LOADING);
 const Recipes = later(() => import("./screens/recipes.tsx"), LOADING);
 const Settings = later(async () => ({ default: (await import("./screens/settings/settings.tsx")).Settings }), LOADING);
 const Assets = later(async () => ({ default: (await import("./screens/assets.tsx")).Assets }), LOADING);
+const Authorize = later(async () => ({ default: (await import("./screens/authorize.tsx")).Authorize }), LOADING);
 const Runs = later(async () => ({ default: (await import("./screens/runs.tsx")).Runs }), LOADING);
 
 /** How long after the page is there what the others need is fetched, in milliseconds. */
@@ -40,6 +41,7 @@ export function App() {
               <Route path="/recipes" component={Recipes} />
               <Route path="/elements" component={Elements} />
               <Route path="/settings/*?">{(params) => <Settings path={params["*"] ?? ""} />}</Route>
+              <Route path="/oauth/authorize" component={Authorize} />
               <Route path="/runs" component={Runs} />
               <Route path="/assets" component={Assets} />
               <Route component={Missing} />
