@@ -28,6 +28,7 @@ mod live;
 mod llms;
 mod mcp;
 mod models;
+mod oauth;
 mod observe;
 mod openapi;
 mod output;

@@ -103,7 +103,7 @@ fn gone() -> Problem {
 /// A problem as the holder of a link may see it: without what tells about the account of its token.
 fn hidden(problem: Problem) -> Problem {
     match problem {
-        Problem::Unauthorized | Problem::NotFound(_) | Problem::Forbidden(_) => gone(),
+        Problem::Unauthorized | Problem::NotFound(_) | Problem::Forbidden(_) | Problem::ScopesMissing(..) => gone(),
         Problem::StorageFull { field, .. } => Problem::StorageFull { field, own: None },
         other => other,
     }

@@ -16,11 +16,13 @@ use axum::response::IntoResponse;
 use axum::routing::post;
 use axum::{Extension, Router};
 use client::{BodyStream, Client, Payload, Transport, Unreachable};
+use domain::account::{Scopes, TokenKind};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, TryStreamExt};
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Response};
+use serde::Deserialize;
 use tokio::sync::Mutex;
 use tools::http::Http;
 use tools::{MESSAGE_MAX, Server};
@@ -30,7 +32,7 @@ use url::Url;
 use crate::address::ClientAddress;
 use crate::admission::InProgress;
 use crate::extract::accept::Accepted;
-use crate::extract::caller::{AnyToken, Caller};
+use crate::extract::caller::{self, AnyToken, Caller};
 use crate::extract::json::{BodyMemory, JsonBody, answers, is_json};
 use crate::observe::Trace;
 use crate::problem::{Problem, Result};
@@ -49,7 +51,7 @@ pub fn router(contract: Router, app: &App) -> Router<App> {
 }
 
 /// Credential, rate and `Accept` are checked before a byte of the body is read. The server checks the rest.
-async fn answer(_: Caller<AnyToken>, Extension(http): Extension<Http>, request: Request) -> Result {
+async fn answer(caller: Caller<AnyToken>, Extension(http): Extension<Http>, request: Request) -> Result {
     let (parts, body) = request.into_parts();
     let accepted = Accepted::from_headers(&parts.headers);
     if accepted.quality("application", "json") == 0 {
@@ -58,11 +60,38 @@ async fn answer(_: Caller<AnyToken>, Extension(http): Extension<Http>, request: 
     let takes_stream = accepted.quality("text", "event-stream") > 0;
     let Ok(body) = JsonBody::from_request(Request::from_parts(parts.clone(), body), &()).await;
     let (bytes, memory) = body.message(MESSAGE_MAX).await?;
+    if caller.kind == TokenKind::Oauth {
+        require_scopes(&caller, memory.work(|| called_tool(&bytes)).await?.as_deref())?;
+    }
     let mut answer = pin!(http.answer(Request::from_parts(parts, bytes), takes_stream));
     // A message is parsed before the answer waits for anything. The waker of this poll is lost, which the next poll makes good.
     match memory.work(|| answer.as_mut().now_or_never()).await? {
         Some(answer) => Ok(answer.into_response()),
         None => Ok(answer.await.into_response()),
+    }
+}
+
+/// The name of the tool that a message calls.
+fn called_tool(message: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Message {
+        method: String,
+        params: Params,
+    }
+    #[derive(Deserialize)]
+    struct Params {
+        name: String,
+    }
+    let message: Message = serde_json::from_slice(message).ok()?;
+    (message.method == "tools/call").then_some(message.params.name)
+}
+
+/// Refuses an app the call of a tool that needs more scopes, with a challenge by which its host asks the person for them. An agent token
+/// cannot get more, and is told by the tool.
+fn require_scopes(caller: &Caller<AnyToken>, tool: Option<&str>) -> Result<()> {
+    match tool.and_then(tools::scopes_of) {
+        Some((all, any)) => caller::require(caller.scopes, Scopes::from_slice(all), Scopes::from_slice(any)),
+        None => Ok(()),
     }
 }
 

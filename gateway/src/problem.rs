@@ -8,6 +8,7 @@ use std::error::Error;
 use app::error::Shortage;
 use axum::Json;
 use axum::response::{IntoResponse, Response};
+use domain::account::Scopes;
 use domain::canvas::CanvasRecord;
 use domain::id::NodeId;
 use domain::limits::{CONFLICT_NODES_MAX, VIOLATIONS_MAX};
@@ -17,6 +18,8 @@ use domain::{API_ROOT, Violation};
 use http::header::{CACHE_CONTROL, CONTENT_RANGE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use service::chain;
+
+use crate::oauth::challenge::NeededScopes;
 
 /// `Retry-After` in seconds for the caps on active jobs and imports.
 pub const CAP_RETRY: u64 = 5;
@@ -46,10 +49,12 @@ pub enum Problem {
         /// What does not cover it.
         shortage: Shortage,
     },
-    /// A scope or a role is missing.
+    /// A role is missing, or the request is not one that the caller may send.
     Forbidden(String),
     /// The session is too old for what it asks.
     SignInAgain,
+    /// A scope is missing. Holds the message, and all scopes that the request needs.
+    ScopesMissing(String, Scopes),
     /// The resource does not exist or is not visible.
     NotFound(&'static str),
     /// The path exists, but not with this method.
@@ -152,6 +157,18 @@ impl Problem {
         Problem::Internal(error.into())
     }
 
+    /// Logs what the client is not told.
+    pub fn log(&self) {
+        match self {
+            Problem::Internal(error) => tracing::error!(error = chain(error.as_ref()), "internal error"),
+            Problem::Upstream(why) => tracing::info!(why, "a server that the request names failed"),
+            Problem::Unavailable(error, _) => {
+                tracing::warn!(error = chain(error.as_ref()), "request rejected: a dependency is unavailable");
+            }
+            _ => {}
+        }
+    }
+
     /// Status and envelope, where no handler answers.
     pub fn into_envelope(self) -> (StatusCode, ErrorEnvelope) {
         let (status, code, message, fields, details) = self.parts();
@@ -210,7 +227,9 @@ impl Problem {
                 };
                 (StatusCode::PAYMENT_REQUIRED, Code::PaymentRequired, message, Vec::new(), Some(Box::new(details)))
             }
-            Problem::Forbidden(message) => plain(StatusCode::FORBIDDEN, Code::Forbidden, message),
+            Problem::Forbidden(message) | Problem::ScopesMissing(message, _) => {
+                plain(StatusCode::FORBIDDEN, Code::Forbidden, message)
+            }
             Problem::SignInAgain => {
                 let message = "sign in again: administering needs a session that began within 12 hours";
                 let details = ErrorDetails { reason: Some("sign_in_again".into()), ..ErrorDetails::default() };
@@ -325,14 +344,11 @@ fn summary(text: &str, fields: &[Violation]) -> String {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        match &self {
-            Problem::Internal(error) => tracing::error!(error = chain(error.as_ref()), "internal error"),
-            Problem::Upstream(why) => tracing::info!(why, "a server that the request names failed"),
-            Problem::Unavailable(error, _) => {
-                tracing::warn!(error = chain(error.as_ref()), "request rejected: a dependency is unavailable");
-            }
-            _ => {}
-        }
+        self.log();
+        let needed = match &self {
+            Problem::ScopesMissing(_, needed) => Some(NeededScopes(*needed)),
+            _ => None,
+        };
         let retry_after = match &self {
             Problem::RateLimited(_, seconds) | Problem::Unavailable(_, Some(seconds)) => Some(*seconds),
             _ => None,
@@ -348,6 +364,10 @@ impl IntoResponse for Problem {
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        if let Some(needed) = needed {
+            response.extensions_mut().insert(needed);
+        }
+        let headers = response.headers_mut();
         if let Some(range) = content_range {
             headers.insert(CONTENT_RANGE, range);
         }

@@ -20,7 +20,10 @@ use bytes::Bytes;
 use cache::{Bucket, Cache, Quota, RateDecision};
 use db::accounts::Credential;
 use domain::id::AccountUid;
-use domain::limits::{MEMBER_CHANGES_PER_MINUTE, POINTERS_PER_MINUTE, SIGN_INS_PER_MINUTE, TOKENS_PER_HOUR};
+use domain::limits::{
+    MEMBER_CHANGES_PER_MINUTE, OAUTH_REGISTRATIONS_PER_MINUTE, OAUTH_TOKENS_PER_MINUTE, POINTERS_PER_MINUTE,
+    SIGN_INS_PER_MINUTE, TOKENS_PER_HOUR,
+};
 use http::{HeaderName, HeaderValue};
 use http_body::Body as _;
 use http_body_util::BodyExt;
@@ -50,10 +53,14 @@ pub enum Rate {
     Token,
     /// Requests of an account by all of its tokens and sessions.
     Account,
-    /// Tokens that an account creates in the console.
+    /// Tokens that an account creates in the console, and apps that it allows.
     Tokens,
     /// Sign-ins to the console from an address.
     SignIns,
+    /// Requests of OAuth clients for tokens, and to end them, from an address.
+    OauthTokens,
+    /// Registrations of OAuth clients from an address.
+    OauthRegistrations,
     /// Pointers that a session sends in the console.
     Pointers,
     /// Changes of members by an account, because each one discloses whether an email is that of an account.
@@ -63,6 +70,7 @@ pub enum Rate {
 impl Rate {
     /// The table: the name in keys, the quota (`None`: no limit), and what a refusal says.
     fn row(self, config: &Config) -> (&'static str, Option<Quota>, &'static str) {
+        let of_strangers = |count| (config.failed_auth_per_minute > 0).then(|| Quota::per_minute(count, count));
         let optional = |count, burst| (count > 0 && burst > 0).then(|| Quota::per_minute(count, burst));
         match self {
             Self::Token => {
@@ -75,12 +83,17 @@ impl Rate {
             ),
             Self::Tokens => {
                 let quota = Quota::per_hour(TOKENS_PER_HOUR, TOKENS_PER_HOUR);
-                ("tokens", Some(quota), "an account may create 20 tokens an hour")
+                ("tokens", Some(quota), "an account may create 20 tokens and apps an hour")
             }
-            Self::SignIns => {
-                let count = if config.failed_auth_per_minute > 0 { SIGN_INS_PER_MINUTE } else { 0 };
-                ("signin", optional(count, count), "too many sign-ins from this address")
+            Self::SignIns => ("signin", of_strangers(SIGN_INS_PER_MINUTE), "too many sign-ins from this address"),
+            Self::OauthTokens => {
+                ("oauth-token", of_strangers(OAUTH_TOKENS_PER_MINUTE), "too many requests for tokens from this address")
             }
+            Self::OauthRegistrations => (
+                "oauth-register",
+                of_strangers(OAUTH_REGISTRATIONS_PER_MINUTE),
+                "too many registrations from this address",
+            ),
             Self::Pointers => {
                 let quota = Quota::per_minute(POINTERS_PER_MINUTE, POINTERS_PER_MINUTE);
                 ("pointers", Some(quota), "a session may send 600 pointers a minute")
@@ -345,6 +358,8 @@ mod tests {
             (Rate::Account, "CANVAS_ACCOUNT_RATE_PER_MINUTE"),
             (Rate::Account, "CANVAS_ACCOUNT_RATE_BURST"),
             (Rate::SignIns, "CANVAS_FAILED_AUTH_PER_MINUTE"),
+            (Rate::OauthTokens, "CANVAS_FAILED_AUTH_PER_MINUTE"),
+            (Rate::OauthRegistrations, "CANVAS_FAILED_AUTH_PER_MINUTE"),
         ] {
             assert_eq!(quota(rate, &[(variable, "0")]), None, "{variable}");
             assert!(quota(rate, &[(variable, "1")]).is_some(), "{variable}");
@@ -361,6 +376,7 @@ mod tests {
             scopes: Scopes::from_slice(&[]),
             surface: Surface::Api,
             secret_hash: b"hash".to_vec(),
+            previous_hash: None,
             valid: true,
             use_unrecorded: false,
             signed_in_at: service::clock::now().into(),

@@ -24,6 +24,7 @@ use crate::docs;
 use crate::ignored::KnownParameters;
 use crate::links;
 use crate::mcp;
+use crate::oauth;
 use crate::openapi;
 use crate::problem;
 use crate::routes::{
@@ -107,6 +108,7 @@ pub fn router(app: App) -> Router {
         .layer(middleware::from_fn_with_state((known, app.clone()), crate::observe::observe))
         .option_layer(cors)
         .layer(middleware::from_fn(crate::observe::acceptable))
+        .layer(middleware::from_fn_with_state(app.clone(), oauth::challenge::complete))
         .layer(CatchPanicLayer::custom(crate::observe::panicked))
         .layer(axum::Extension(ConsoleDocument(console_document.to_string().into())))
         .layer(axum::Extension(AdminDocument(admin_document.to_string().into())))
@@ -125,13 +127,14 @@ pub fn router(app: App) -> Router {
     let tools = mcp::router(complete(router.clone()), &app);
     let found = discovery::router(&app.config.public_url);
     let others = console.merge(admin).merge(tools).merge(links::router()).merge(found).merge(docs::guides::router());
+    let others = others.merge(oauth::router(&app));
     let router = complete(router.merge(others));
     // Routes are matched after the path of a request to the console is mapped.
     Router::new().fallback_service(ServiceBuilder::new().map_request(console::enter).service(router))
 }
 
-/// CORS for all but the console, whose credential a browser sends by itself, and capability links, whose URL is the credential. There a
-/// preflight is a request with an unknown method.
+/// CORS for all but the console, whose credential a browser sends by itself, and capability links, whose URL is the credential: there a
+/// preflight is a request with an unknown method. The routes of OAuth clients have their own.
 #[derive(Clone)]
 struct CorsWithBearer<T>(T);
 
@@ -158,7 +161,7 @@ where
 
     fn call(&mut self, request: Request) -> Self::Future {
         let (parts, body) = request.into_parts();
-        let takes_bearer = !console::contains(&parts) && !links::contains(parts.uri.path());
+        let takes_bearer = !console::contains(&parts) && !links::contains(parts.uri.path()) && !oauth::contains(&parts);
         let request = Request::from_parts(parts, body);
         match takes_bearer {
             false => Either::Left(self.0.get_mut().call(request)),
@@ -204,6 +207,7 @@ fn cors(origins: &[String]) -> Option<CorsWithBearer<CorsLayer>> {
             "x-canvas-ignored",
             "x-canvas-labels",
             "x-next-cursor",
+            "www-authenticate",
         ]))
         .max_age(std::time::Duration::from_secs(3600));
     Some(CorsWithBearer(layer))

@@ -68,6 +68,8 @@ DECLARE
         ['ledger_id_seq',                          '',      '',           '',           ''],
         ['nodes',                                  'arwd',  'arwd',       'arwd',       ''],
         ['nodes_ordinal_seq',                      'w',     'w',          'w',          ''],
+        ['oauth_clients',                          'ard',   '',           '',           ''],
+        ['oauth_grants',                           'arwd',  '',           '',           ''],
         ['outbox',                                 '',      '',           '',           ''],
         ['outbox_id_seq',                          '',      '',           '',           ''],
         ['provider_connections',                   'arwd',  'r',          'r',          ''],

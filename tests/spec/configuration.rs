@@ -33,7 +33,7 @@ const SOUND: [(&str, &str); 8] = [
 ];
 
 /// A wrong value of each variable. It stops every process, whether or not the process itself has a use for it.
-const WRONG: [(&str, &str); 67] = [
+const WRONG: [(&str, &str); 71] = [
     ("CANVAS_DATABASE_URL", ""),
     ("CANVAS_DATABASE_URL", "mysql://user:hunter2@localhost"),
     ("CANVAS_DATABASE_PASSWORDS", "gateway:hunter2,admin:hunter2"),
@@ -52,6 +52,10 @@ const WRONG: [(&str, &str); 67] = [
     ("CANVAS_LISTEN", "hunter2:80"),
     ("CANVAS_ADMIN_LISTEN", "127.0.0.1"),
     ("CANVAS_CORS_ORIGINS", "https://a.example,hunter2"),
+    ("CANVAS_OAUTH", "on"),
+    ("CANVAS_OAUTH_REDIRECT_SCHEMES", "cursor,https"),
+    ("CANVAS_OAUTH_ACCESS_SECONDS", "86401"),
+    ("CANVAS_OAUTH_IDLE_DAYS", "0"),
     ("CANVAS_TRUSTED_PROXIES", "10.0.0.0/8,hunter2"),
     ("CANVAS_CONNECTIONS_MAX", "0"),
     ("CANVAS_CONNECTIONS_PER_ADDRESS", "-1"),

@@ -39,6 +39,7 @@ mod lineage;
 mod links;
 mod metadata;
 mod models;
+mod oauth;
 mod operations;
 mod operators;
 mod origins;

@@ -61,8 +61,8 @@ impl Client {
         Self { token: Some(token.to_owned()), ..self.clone() }
     }
 
-    /// `GET`. A path is relative to the API's root unless it starts with that root, `/console`, `/docs`, `/mcp` or
-    /// `/llms.txt`, or is a whole URL.
+    /// `GET`. A path is relative to the API's root unless it starts with that root, `/console`, `/docs`, `/mcp`, `/llms.txt`, `/oauth/` or
+    /// `/.well-known/`, or is a whole URL.
     pub fn get(&self, path: &str) -> Call {
         self.call(Method::GET, path)
     }
@@ -77,6 +77,12 @@ impl Client {
         self.post(path).body("application/json", body.to_string())
     }
 
+    /// `POST` with a form.
+    pub fn form(&self, path: &str, fields: &[(&str, &str)]) -> Call {
+        let form = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+        self.post(path).body("application/x-www-form-urlencoded", form)
+    }
+
     /// `DELETE`.
     pub fn delete(&self, path: &str) -> Call {
         self.call(Method::DELETE, path)
@@ -87,7 +93,9 @@ impl Client {
         let url = match path {
             whole if whole.starts_with("http") => whole.to_owned(),
             rooted
-                if ["/api/", "/console", "/docs", "/mcp", "/llms.txt"].iter().any(|root| rooted.starts_with(root)) =>
+                if ["/api/", "/console", "/docs", "/mcp", "/llms.txt", "/oauth/", "/.well-known/"]
+                    .iter()
+                    .any(|root| rooted.starts_with(root)) =>
             {
                 format!("{}{rooted}", self.origin)
             }
@@ -215,7 +223,13 @@ impl Reply {
         }
         assert_eq!(self.header("cache-control"), Some("no-store"), "{name}: {self}");
         assert_eq!(self.header("content-type"), Some("application/json"), "{name}: {self}");
-        let error = &self.json()["error"];
+        let answer = self.json();
+        let error = &answer["error"];
+        if name.split_once(' ').is_some_and(|(_, path)| path.starts_with("/oauth/")) {
+            // Routes of OAuth clients have the form of their RFCs.
+            assert!(error.is_string() && answer["error_description"].is_string(), "{name}: {self}");
+            return;
+        }
         let code = error["code"].as_str().unwrap_or_default();
         let status = match code {
             "input_validation_error" | "invalid_json" => 400,
@@ -238,7 +252,7 @@ impl Reply {
         };
         assert_eq!(self.status, status, "{name}: code and status belong together: {self}");
         assert!(error["message"].as_str().is_some_and(|message| !message.is_empty()), "{name}: has a message: {self}");
-        assert_eq!(self.status == 401, self.header("www-authenticate") == Some("Bearer"), "{name}: {self}");
+        assert_eq!(self.status == 401, self.header("www-authenticate").is_some_and(is_challenge), "{name}: {self}");
         if self.status >= 500 {
             assert!(error.get("fields").is_none() && error.get("details").is_none(), "{name}: has no details: {self}");
         }
@@ -306,4 +320,9 @@ impl std::fmt::Display for Reply {
         let text = String::from_utf8_lossy(&self.body[..self.body.len().min(2000)]);
         write!(f, "{} {:?} {text}", self.status, self.headers)
     }
+}
+
+/// Returns `true` if a `WWW-Authenticate` header names the scheme, and nothing else or the metadata of OAuth.
+fn is_challenge(header: &str) -> bool {
+    header == "Bearer" || header.starts_with("Bearer resource_metadata=\"http")
 }

@@ -1,4 +1,4 @@
-/** What only a person who signed in by a link may do: tokens, connections, sessions, members, deliveries and credit. */
+/** What only a person who signed in by a link may do: tokens, apps, connections, sessions, members, deliveries and credit. */
 import createClient from "openapi-fetch";
 import { answer, patience, send } from "./api.ts";
 import type { components, paths } from "./person-contract.ts";
@@ -13,6 +13,9 @@ export type CreateToken = Schemas["CreateToken"];
 export type TokenCreated = Schemas["TokenCreated"];
 export type ProviderConnection = Schemas["ProviderConnection"];
 export type SaveConnection = Schemas["SaveConnection"];
+export type AuthorizedApp = Schemas["AuthorizedApp"];
+export type RequestedAuthorization = Schemas["RequestedAuthorization"];
+export type DecideAuthorization = Schemas["DecideAuthorization"];
 export type OpenSession = Schemas["Session"];
 export type Identity = Schemas["IdentitySummary"];
 export type Member = Schemas["Member"];
@@ -64,6 +67,20 @@ export const person = {
     answer(routes.PUT("/console/tokens/{tokenId}/budgets", { params: { path: { tokenId } }, body: { budgets }, signal: patience() })),
 
   revokeToken: (tokenId: string) => done(routes.DELETE("/console/tokens/{tokenId}", { params: { path: { tokenId } }, signal: patience() })),
+
+  apps: (signal: AbortSignal) =>
+    all(async (cursor) => {
+      const { apps, page } = await answer(routes.GET("/console/apps", { params: { query: { limit: 100, ...cursor } }, signal }));
+      return { items: apps, nextCursor: page.nextCursor };
+    }),
+
+  endApp: (appId: string) => done(routes.DELETE("/console/apps/{appId}", { params: { path: { appId } }, signal: patience() })),
+
+  /** What a program asks for with the query of its request. */
+  previewAuthorization: (query: string, signal: AbortSignal) => answer(routes.POST("/console/authorizations/preview", { body: { query }, signal })),
+
+  /** The answer has the address that tells the program. */
+  decideAuthorization: (body: DecideAuthorization) => answer(routes.POST("/console/authorizations", { body, signal: patience() })),
 
   connections: async (signal: AbortSignal) => (await answer(routes.GET("/console/connections", { signal }))).connections,
 

@@ -5,6 +5,7 @@
 
 mod account;
 mod announcer;
+mod app;
 mod asset;
 mod audit;
 mod canvas;
@@ -51,6 +52,9 @@ pub enum Admin {
     /// Check the OpenID providers that people sign in with.
     #[command(subcommand)]
     Signin(signin::Command),
+    /// List and end apps, and list the OAuth clients that people may authorize.
+    #[command(subcommand)]
+    App(app::Command),
     /// Grant credits.
     #[command(subcommand)]
     Credits(credits::Command),
@@ -89,6 +93,9 @@ impl Admin {
             Admin::Account(_) => "admin account",
             Admin::Token(_) => "admin token",
             Admin::Session(_) => "admin session",
+            Admin::Identity(_) => "admin identity",
+            Admin::Signin(_) => "admin signin",
+            Admin::App(_) => "admin app",
             Admin::Credits(_) => "admin credits",
             Admin::Share(_) => "admin share",
             Admin::Canvas(_) => "admin canvas",
@@ -138,11 +145,11 @@ impl CommandError {
     }
 }
 
-impl From<app::Error> for CommandError {
-    fn from(error: app::Error) -> Self {
+impl From<::app::Error> for CommandError {
+    fn from(error: ::app::Error) -> Self {
         match error {
-            app::Error::Database(error) => CommandError::Database(error),
-            app::Error::Invalid(violations) | app::Error::Unprocessable(violations) => {
+            ::app::Error::Database(error) => CommandError::Database(error),
+            ::app::Error::Invalid(violations) | ::app::Error::Unprocessable(violations) => {
                 let rules = violations.iter().map(|it| format!("{} {}", it.field, it.message)).collect::<Vec<_>>();
                 CommandError::Rule(rules.join("; "))
             }
@@ -190,6 +197,7 @@ async fn carry_out(command: Admin, config: &Config) -> Result {
         Admin::Session(command) => session::run(command, &mut context).await,
         Admin::Identity(command) => identity::run(command, &mut context).await,
         Admin::Signin(command) => signin::run(command, &mut context).await,
+        Admin::App(command) => app::run(command, &mut context).await,
         Admin::Credits(command) => credits::run(command, &mut context).await,
         Admin::Share(share) => canvas::share(share, &mut context).await,
         Admin::Canvas(command) => canvas::run(command, &mut context).await,

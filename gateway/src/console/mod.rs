@@ -26,7 +26,7 @@ use serde_json::Value;
 
 pub use document::ConsoleDocument;
 pub use routes::audit::AuditEntry;
-pub use shell::unknown;
+pub use shell::{page, unknown};
 
 use crate::state::App;
 

@@ -30,6 +30,7 @@ pub const CONSOLE: Described = Described {
         ("Session", "Sign in, see who is signed in, sign out."),
         ("Single sign-on", "Sign in with an OpenID provider, and the identities of an account."),
         ("Tokens", "Tokens of agents and programs: create, list, revoke."),
+        ("Apps", "Programs that the person authorized: allow, list, end."),
         ("Connections", "Saved connections to providers. Their keys are write-only."),
         ("Members", "Whom a canvas is shared with."),
         ("Pointers", "What people point at on a canvas."),

@@ -71,7 +71,8 @@ async fn page_of_slug(method: Method, uri: Uri, Path(slug): Path<String>, header
     if is_slug(&slug) { page(headers).await } else { unknown(method, uri, headers).await }
 }
 
-async fn page(headers: HeaderMap) -> Response {
+/// The page of the application.
+pub async fn page(headers: HeaderMap) -> Response {
     show(Files::get("index.html"), &headers)
 }
 

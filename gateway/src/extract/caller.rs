@@ -12,6 +12,7 @@ use domain::id::CanvasRef;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
+use service::keys::AppSecret;
 use service::shares::{Key, Shares};
 use uuid::Uuid;
 
@@ -20,6 +21,7 @@ use super::names::{self, Names};
 use crate::address::ClientAddress;
 use crate::admission::{InProgress, account_key, admitted};
 use crate::console::{self, credential};
+use crate::oauth;
 use crate::problem::{Problem, Result};
 use crate::rates::{self, Charges, IMPORT_WEIGHT, ORDINARY, Rate};
 use crate::state::App;
@@ -166,16 +168,22 @@ impl<G> Caller<G> {
     }
 }
 
-fn require(granted: Scopes, all: Scopes, any: Scopes) -> Result<()> {
+/// Rejects a caller that was granted too little: it needs all of `all`, and one of `any`, unless that is empty.
+pub fn require(granted: Scopes, all: Scopes, any: Scopes) -> Result<()> {
     let names = |scopes: Scopes| scopes.iter().map(Scope::as_str).collect::<Vec<_>>();
     let mut missing = names(granted.missing(all));
+    let mut needed = all;
     let alternatives = format!("one of {}", names(any).join(", "));
     if !any.is_empty() && granted.missing(any) == any {
         missing.push(&alternatives);
+        needed = needed.iter().chain(any.iter().take(1)).collect();
     }
     match missing.is_empty() {
         true => Ok(()),
-        false => Err(Problem::Forbidden(format!("the token lacks {}", missing.join(", ")))),
+        false => {
+            let message = format!("the token lacks {}", missing.join(", "));
+            Err(Problem::ScopesMissing(message, needed.with_dependencies()))
+        }
     }
 }
 
@@ -282,9 +290,20 @@ fn presented(parts: &Parts) -> Option<(Uuid, &str)> {
 fn holds(parts: &Parts, app: &App, credential: &Credential, secret: &str) -> bool {
     // The secret is compared first, so that the state of a token is disclosed only to a holder of its secret.
     // A session is a credential in the console alone, and nothing else is one there.
-    app.keys.verify_token(secret, &credential.secret_hash)
+    is_secret(app, credential, secret)
         && credential.valid
         && (credential.kind == TokenKind::Session) == console::contains(parts)
+}
+
+/// Returns `true` if `secret` is that of a credential.
+fn is_secret(app: &App, credential: &Credential, secret: &str) -> bool {
+    match credential.kind {
+        TokenKind::Agent | TokenKind::Session => app.keys.verify_token(secret, &credential.secret_hash),
+        TokenKind::Oauth => {
+            let mut hashes = std::iter::once(&credential.secret_hash).chain(&credential.previous_hash);
+            oauth::is_on(&app.config) && hashes.any(|hash| app.keys.app().verify(AppSecret::Access, secret, hash))
+        }
+    }
 }
 
 /// The refusal of an earlier request with the same credential that the client is still to wait for.
@@ -375,16 +394,18 @@ mod tests {
         let granted = Scopes::from_slice(&[Scope::CanvasRead, Scope::AssetRead]);
         assert!(require(granted, ReadCanvas::ALL, ReadCanvas::ANY).is_ok());
         let refused = |all, any| match require(granted, all, any) {
-            Err(Problem::Forbidden(message)) => message,
+            Err(Problem::ScopesMissing(message, needed)) => {
+                (message, needed.iter().map(Scope::as_str).collect::<Vec<_>>().join(" "))
+            }
             other => panic!("{other:?}"),
         };
-        assert_eq!(refused(WriteCanvas::ALL, WriteCanvas::ANY), "the token lacks canvas:write");
-        assert_eq!(
-            refused(UploadAsset::ALL, UploadAsset::ANY),
-            "the token lacks one of image:generate, video:generate"
-        );
+        let (message, needed) = refused(WriteCanvas::ALL, WriteCanvas::ANY);
+        assert_eq!((message.as_str(), needed.as_str()), ("the token lacks canvas:write", "canvas:read canvas:write"));
+        let (message, needed) = refused(UploadAsset::ALL, UploadAsset::ANY);
+        assert_eq!(message, "the token lacks one of image:generate, video:generate");
+        assert_eq!(needed, "canvas:read canvas:write asset:read image:generate", "with what the first of them needs");
         let all = Scopes::from_slice(&[Scope::CanvasWrite, Scope::JobManage]);
         let message = "the token lacks canvas:write, job:manage, one of image:generate, video:generate";
-        assert_eq!(refused(all, UploadAsset::ANY), message, "all at once");
+        assert_eq!(refused(all, UploadAsset::ANY).0, message, "all at once");
     }
 }

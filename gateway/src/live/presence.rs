@@ -201,6 +201,7 @@ mod tests {
             scopes: Scopes::from_slice(&[]),
             surface: Surface::Api,
             secret_hash: Vec::new(),
+            previous_hash: None,
             valid: true,
             use_unrecorded: false,
             signed_in_at: service::clock::now().into(),

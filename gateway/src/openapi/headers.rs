@@ -39,7 +39,7 @@ const HEADERS: &[(&str, &str, &str)] = &[
     ("Accept-Ranges", "`bytes`: ranges are supported.", TEXT),
     ("Content-Range", "The range that the body holds, and the size of the whole.", TEXT),
     ("Content-Disposition", "The name under which to save the body.", TEXT),
-    ("WWW-Authenticate", "`Bearer`.", TEXT),
+    ("WWW-Authenticate", "`Bearer`, with the address of the OAuth metadata if people may authorize programs.", TEXT),
     ("Set-Cookie", "The credential of the session.", TEXT),
     ("Deprecation", "When the operation was deprecated (RFC 9745).", TEXT),
     ("Link", "Where the deprecation is explained.", TEXT),

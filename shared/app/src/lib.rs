@@ -15,6 +15,7 @@ pub mod error;
 pub mod graphs;
 pub mod job;
 pub mod models;
+pub mod oauth;
 pub mod purge;
 pub mod recipe;
 pub mod removal;

@@ -32,8 +32,10 @@ pub struct Credential {
     pub scopes: Scopes,
     /// Client surface of the token.
     pub surface: Surface,
-    /// Keyed hash of the token's secret.
+    /// Keyed hash of the token's secret; empty while the access token of an app has expired.
     pub secret_hash: Vec<u8>,
+    /// Keyed hash of the secret before, for the time that an app's access token stays valid after a refresh.
+    pub previous_hash: Option<Vec<u8>>,
     /// `true` if the token is neither expired, idle nor revoked, its session is active and its account is enabled, by the
     /// database clock at the time of this statement. A narrow session also needs the token that signed it in.
     pub valid: bool,
@@ -108,7 +110,9 @@ pub async fn authenticate(
                WITH ORDINALITY AS asked (token, owner, canvas, place)
            CROSS JOIN LATERAL (
                SELECT t.id AS "token!", t.kind AS "kind!", coalesce(t.parent, t.id) AS "authority!", t.parent IS NOT NULL AS "is_narrow!", t.label AS "label!", t.scopes AS "scopes!", t.surface AS "surface!",
-                      t.secret_hash AS "secret_hash!", t.created_at AS "signed_in_at!", t.expires_at AS "expires_at?",
+                      CASE WHEN t.access_until <= now() THEN ''::bytea ELSE t.secret_hash END AS "secret_hash!",
+                      CASE WHEN t.previous_until > now() THEN t.previous_hash END AS "previous_hash?",
+                      t.created_at AS "signed_in_at!", t.expires_at AS "expires_at?",
                       (t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())
                        AND (t.idle_until IS NULL OR t.idle_until > now())
                        AND (t.parent IS NULL OR EXISTS (
@@ -163,6 +167,7 @@ struct CredentialRow {
     surface: String,
     secret_hash: Vec<u8>,
     signed_in_at: DateTime<Utc>,
+    previous_hash: Option<Vec<u8>>,
     expires_at: Option<DateTime<Utc>>,
     valid: bool,
     use_unrecorded: bool,
@@ -202,6 +207,7 @@ impl CredentialRow {
             scopes: scopes(&self.scopes)?,
             surface: known("tokens.surface", &self.surface)?,
             secret_hash: self.secret_hash,
+            previous_hash: self.previous_hash,
             valid: self.valid,
             use_unrecorded: self.use_unrecorded,
             signed_in_at: self.signed_in_at.into(),

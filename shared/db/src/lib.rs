@@ -27,6 +27,7 @@ pub mod jobs;
 pub mod kept;
 pub mod ledger;
 pub mod links;
+pub mod oauth;
 mod outage;
 pub mod pool;
 pub mod purge;

@@ -136,7 +136,7 @@ pub struct After {
     pub id: Uuid,
 }
 
-/// Lists an account's tokens without its sessions, oldest first.
+/// Lists an account's agent tokens, oldest first.
 #[instrument(skip_all, name = "db.token.list")]
 pub async fn list(conn: &mut PgConnection, account: &AccountUid) -> Result<Vec<TokenRow>> {
     let rows = sqlx::query_as!(
@@ -144,7 +144,7 @@ pub async fn list(conn: &mut PgConnection, account: &AccountUid) -> Result<Vec<T
         r#"SELECT t.id, t.label, t.scopes, t.surface, t.created_at, t.expires_at,
                   coalesce(t.revoked_at, s.revoked_at) AS revoked_at, t.last_used_at
            FROM tokens t JOIN account_sessions s ON s.id = t.session_id
-           WHERE t.account_uid = $1 AND t.kind <> 'session' ORDER BY t.created_at, t.id"#,
+           WHERE t.account_uid = $1 AND t.kind = 'agent' ORDER BY t.created_at, t.id"#,
         account.as_str()
     )
     .fetch_all(&mut *conn)
@@ -152,7 +152,7 @@ pub async fn list(conn: &mut PgConnection, account: &AccountUid) -> Result<Vec<T
     with_budgets(conn, account, rows).await
 }
 
-/// Lists at most `limit` of an account's tokens without its sessions, newest first.
+/// Lists at most `limit` of an account's agent tokens, newest first.
 #[instrument(skip_all, name = "db.token.page")]
 pub async fn page(
     conn: &mut PgConnection,
@@ -165,7 +165,7 @@ pub async fn page(
         r#"SELECT t.id, t.label, t.scopes, t.surface, t.created_at, t.expires_at,
                   coalesce(t.revoked_at, s.revoked_at) AS revoked_at, t.last_used_at
            FROM tokens t JOIN account_sessions s ON s.id = t.session_id
-           WHERE t.account_uid = $1 AND t.kind <> 'session'
+           WHERE t.account_uid = $1 AND t.kind = 'agent'
              AND ($2::timestamptz IS NULL OR (t.created_at, t.id) < ($2, $3))
            ORDER BY t.created_at DESC, t.id DESC LIMIT $4"#,
         account.as_str(),
@@ -242,13 +242,13 @@ pub struct Revoked {
     pub is_new: bool,
 }
 
-/// Revokes a token permanently. `None` when there is no such token, or not of `account` if one is named.
+/// Revokes an agent token permanently. `None` when there is no such token, or not of `account` if one is named.
 #[instrument(skip_all, name = "db.token.revoke")]
 pub async fn revoke(conn: &mut PgConnection, token: Uuid, account: Option<&AccountUid>) -> Result<Option<Revoked>> {
     let revoked = sqlx::query!(
         r#"WITH held AS (
                SELECT id, revoked_at IS NULL AS is_new FROM tokens
-               WHERE id = $1 AND kind <> 'session' AND ($2::text IS NULL OR account_uid = $2) FOR NO KEY UPDATE
+               WHERE id = $1 AND kind = 'agent' AND ($2::text IS NULL OR account_uid = $2) FOR NO KEY UPDATE
            )
            UPDATE tokens t SET revoked_at = coalesce(t.revoked_at, now()) FROM held WHERE t.id = held.id
            RETURNING t.account_uid, t.revoked_at AS "at!", held.is_new AS "is_new!""#,
@@ -270,7 +270,7 @@ pub async fn revoke(conn: &mut PgConnection, token: Uuid, account: Option<&Accou
 pub async fn record_use(conn: &mut PgConnection, token: Uuid) -> Result<()> {
     sqlx::query!(
         "UPDATE tokens SET last_used_at = now(),
-                idle_until = CASE WHEN idle_until IS NOT NULL THEN now() + make_interval(hours => $2) END
+                idle_until = CASE WHEN kind = 'session' THEN now() + make_interval(hours => $2) ELSE idle_until END
          WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')",
         token,
         SESSION_IDLE_HOURS
@@ -280,15 +280,16 @@ pub async fn record_use(conn: &mut PgConnection, token: Uuid) -> Result<()> {
     Ok(())
 }
 
-/// Deletes tokens that were revoked 90 days ago or earlier, with their budgets, and sessions that ended then. Returns the number deleted, at most `limit`.
-/// One that a job, an import, a Recipe run or a session refers to is kept as long as that is there.
+/// Deletes tokens that were revoked 90 days ago or earlier, and sessions and apps that ended then, with their budgets and grants. Returns
+/// the number deleted, at most `limit`. One that a job, an import, a Recipe run or a session refers to is kept as long as that is there.
 #[instrument(skip_all, name = "db.token.sweep")]
 pub async fn sweep(conn: &mut PgConnection, limit: i64) -> Result<u64> {
     let swept = sqlx::query_scalar!(
         r#"WITH swept AS (
              DELETE FROM tokens WHERE id IN (
                  SELECT t.id FROM tokens t JOIN account_sessions s ON s.id = t.session_id
-                 WHERE least(t.revoked_at, s.revoked_at, CASE WHEN t.kind = 'session' THEN t.expires_at END)
+                 WHERE least(t.revoked_at, s.revoked_at, CASE WHEN t.kind = 'session' THEN t.expires_at END,
+                             CASE WHEN t.kind = 'oauth' THEN least(t.expires_at, t.idle_until) END)
                          <= now() - make_interval(days => $1)
                    AND NOT EXISTS (SELECT FROM jobs WHERE token_id = t.id)
                    AND NOT EXISTS (SELECT FROM imports WHERE token_id = t.id)
@@ -296,6 +297,8 @@ pub async fn sweep(conn: &mut PgConnection, limit: i64) -> Result<u64> {
                    AND NOT EXISTS (SELECT FROM tokens child WHERE child.parent = t.id)
                  LIMIT $2 FOR UPDATE OF t SKIP LOCKED)
              RETURNING id, account_uid
+         ), granted AS (
+             DELETE FROM oauth_grants WHERE id IN (SELECT id FROM swept)
          ), forgotten AS (
              -- Without the lock on the account: nothing counts in them any more.
              DELETE FROM budgets b USING swept WHERE b.account_uid = swept.account_uid AND b.authority = swept.id

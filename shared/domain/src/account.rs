@@ -92,6 +92,11 @@ impl Scopes {
         Scope::ALL.iter().copied().filter(move |scope| self.contains(*scope))
     }
 
+    /// The set with every scope that its members require.
+    pub fn with_dependencies(self) -> Scopes {
+        self.iter().chain(self.iter().flat_map(|scope| scope.needs().iter().copied())).collect()
+    }
+
     /// The first scope whose required scope is not in the set, with that scope.
     pub fn lacking_dependency(self) -> Option<(Scope, Scope)> {
         self.iter().find_map(|scope| {
@@ -165,6 +170,29 @@ impl FromStr for TokenKind {
             _ => Err(UnknownName(name.to_owned())),
         }
     }
+}
+
+named! {
+    /// How the service knows an OAuth client.
+    AppKind {
+        /// It registered itself: its name is what it says.
+        Registered = "registered",
+        /// The operator listed it.
+        Listed = "listed",
+    }
+}
+
+/// The OAuth client whose access token was presented.
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AppStatus {
+    /// The `client_id`.
+    pub client_id: String,
+    /// Its name.
+    pub name: String,
+    /// The host that vouches for it, if one does.
+    pub host: Option<String>,
 }
 
 named! {
@@ -243,12 +271,15 @@ pub struct AuthStatus {
     #[serde(default)]
     #[schema(required = true)]
     pub open_links: OpenLinks,
-    /// When the token expires; null if it does not expire.
+    /// When the token, or the app that it belongs to, ends; null if it does not end by itself.
     #[schema(required = true)]
     pub expires_at: Option<Timestamp>,
     /// The tokens of the account stop at this time unless its owner signs in before. Absent: they need no sign-in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirm_by: Option<Timestamp>,
+    /// The app, if the token is the access token of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app: Option<AppStatus>,
 }
 
 #[cfg(test)]

@@ -119,6 +119,32 @@ pub const PAGE_MAX: u32 = 100;
 pub const PAGE_DEFAULT: u32 = 50;
 /// Active tokens of an account.
 pub const ACTIVE_TOKENS_MAX: i64 = 20;
+/// Apps of a person. One more ends the one that was not used for the longest time.
+pub const APPS_MAX: i64 = 50;
+/// Lifetime of an authorization code, in seconds.
+pub const CODE_SECONDS: u32 = 60;
+/// Time within which a refresh may be repeated, in seconds.
+pub const REFRESH_REPLAY_SECONDS: u32 = 60;
+/// Time for which the access token before a refresh stays valid, in seconds.
+pub const ACCESS_OVERLAP_SECONDS: u32 = 120;
+/// Name of an OAuth client, in characters.
+pub const CLIENT_NAME_MAX: usize = 80;
+/// Redirect address of an OAuth client, in bytes.
+pub const REDIRECT_URI_MAX: usize = 512;
+/// Redirect addresses of a registered or listed OAuth client.
+pub const REDIRECT_URIS_MAX: usize = 5;
+/// `client_id` of a registered OAuth client, in characters.
+pub const CLIENT_ID_MAX: usize = 1500;
+/// `state` of an authorization request, in bytes.
+pub const OAUTH_STATE_MAX: usize = 2048;
+/// Query of an authorization request, in bytes.
+pub const OAUTH_QUERY_MAX: usize = 16_384;
+/// Body of a request to an OAuth endpoint, in bytes.
+pub const OAUTH_BODY_MAX: usize = 16 * 1024;
+/// Requests to the token endpoint from an address in a minute.
+pub const OAUTH_TOKENS_PER_MINUTE: u32 = 60;
+/// Registrations of OAuth clients from an address in a minute.
+pub const OAUTH_REGISTRATIONS_PER_MINUTE: u32 = 20;
 /// Active sessions of a person. One more ends the oldest.
 pub const SESSIONS_MAX: i64 = 10;
 /// Lifetime of a session, in days.

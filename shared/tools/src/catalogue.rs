@@ -68,6 +68,11 @@ impl Entry {
         }
     }
 
+    /// The scopes that it needs: all of the first, and one of the second, unless it is empty.
+    pub fn scopes(&self) -> (&'static [Scope], &'static [Scope]) {
+        (self.scopes, self.any_scope)
+    }
+
     /// Returns `true` if a token with these scopes is offered the tool.
     pub fn is_for(&self, scopes: &[Scope]) -> bool {
         self.scopes.iter().all(|scope| scopes.contains(scope))

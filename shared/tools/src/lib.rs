@@ -40,9 +40,16 @@ mod tool;
 mod tools;
 mod work;
 
+use domain::account::Scope;
+
 pub use message::MESSAGE_MAX;
 pub use server::Server;
 pub use stdio::{Root, serve as stdio};
+
+/// The scopes that a tool needs: all of the first, and one of the second, unless it is empty. `None` if there is no such tool.
+pub fn scopes_of(name: &str) -> Option<(&'static [Scope], &'static [Scope])> {
+    catalogue::all(false).iter().find(|entry| entry.definition.name == name).map(catalogue::Entry::scopes)
+}
 
 /// The tools with their purposes, in the order of the list.
 pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {

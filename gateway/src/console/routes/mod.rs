@@ -1,8 +1,10 @@
 //! The routes below `/console`.
 
 mod account;
+mod apps;
 mod assets;
 pub mod audit;
+mod authorizations;
 mod canvases;
 mod connections;
 mod credit;
@@ -40,6 +42,10 @@ pub fn documented() -> (Router<App>, Value) {
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::revoke))
         .routes(routes!(tokens::set_budgets))
+        .routes(routes!(authorizations::preview))
+        .routes(routes!(authorizations::decide))
+        .routes(routes!(apps::list))
+        .routes(routes!(apps::revoke))
         .routes(routes!(connections::list, connections::save))
         .routes(routes!(connections::delete))
         .routes(routes!(members::list))

@@ -210,7 +210,7 @@ async fn by_token(app: &App, parts: &Parts, id: Uuid, secret: &str) -> Result<Op
     let found = app.credentials.look_up(id, None).await?.filter(|(credential, _)| {
         app.keys.verify_token(secret, &credential.secret_hash)
             && credential.valid
-            && credential.kind != TokenKind::Session
+            && credential.kind == TokenKind::Agent
     });
     let Some((token, _)) = found else { return Ok(None) };
     let person = PersonSummary { id: token.account, email: token.email, display_name: token.display_name, role: None };

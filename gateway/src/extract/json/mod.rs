@@ -125,6 +125,11 @@ impl JsonBody {
         Ok((bytes, memory))
     }
 
+    /// The body as it is, for a route without a credential that parses it by itself.
+    pub async fn bytes(self, limit: usize) -> Result<Vec<u8>> {
+        self.text(limit).await.map(|(.., bytes)| bytes)
+    }
+
     async fn text(self, limit: usize) -> Result<(HeaderMap, Option<Principal>, Vec<u8>)> {
         let Self { headers, principal, body, .. } = self;
         // Who has shown no credential holds nothing that others need.

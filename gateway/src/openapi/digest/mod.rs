@@ -216,6 +216,7 @@ pub fn digest(document: &Value, public_url: &str, part: Option<Part>) -> String 
     let current_lines = current.iter().map(|endpoint| endpoint.line(&forms, &answers));
     let line = |(name, form): (&str, String)| format!("- {name} {form}");
     [
+        ("{{origin}}", public_url.trim_end_matches('/').to_owned()),
         ("{{root}}", format!("{}{API_ROOT}", public_url.trim_end_matches('/'))),
         ("{{failures}}", lines(failures(document, &endpoints))),
         ("{{operations}}", lines(kinds)),

@@ -1,7 +1,7 @@
 //! `GET /auth/status` (docs/reference/authentication.md#authentication-status).
 
 use axum::extract::State;
-use domain::account::{AccountStorage, AuthStatus};
+use domain::account::{AccountStorage, AppStatus, AuthStatus, TokenKind};
 
 use crate::extract::caller::{AnyToken, Caller};
 use crate::openapi::errors::CredentialErrors;
@@ -24,6 +24,10 @@ pub async fn status(State(app): State<App>, caller: Caller<AnyToken>) -> Result 
     let open_links = db::links::open(&mut connection, &credential.account).await?;
     let owner = credential.budget_owner();
     let budgets = db::budgets::list(&mut connection, &credential.account, &[credential.authority], owner).await?;
+    let client = match credential.kind {
+        TokenKind::Oauth => db::oauth::client_of(&mut connection, credential.token).await?,
+        TokenKind::Agent | TokenKind::Session => None,
+    };
     Ok(reply::ok(&AuthStatus {
         authenticated: true,
         auth_type: "agent_token".into(),
@@ -39,5 +43,6 @@ pub async fn status(State(app): State<App>, caller: Caller<AnyToken>) -> Result 
         open_links,
         expires_at: credential.expires_at,
         confirm_by: credential.confirm_by.filter(|_| !app.providers.is_empty()),
+        app: client.map(|client| AppStatus { client_id: client.id, name: client.name, host: client.host }),
     }))
 }

@@ -106,6 +106,7 @@ fn request(fixture: &Fixture, canvas: &CanvasHandle, node: &NodeId, key: &str) -
             scopes: Scopes::from_slice(&[]),
             surface: Surface::Cli,
             secret_hash: Vec::new(),
+            previous_hash: None,
             valid: true,
             use_unrecorded: false,
             signed_in_at: service::clock::now().into(),

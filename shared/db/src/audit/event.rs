@@ -149,6 +149,20 @@ events! {
     TokenCreated = "token.created" { token: Uuid, scopes: Vec<account::Scope>, surface: account::Surface, expires_at: Option<Timestamp> },
     /// A token was revoked.
     TokenRevoked = "token.revoked" { token: Uuid },
+    /// A person allowed a program to use the account, as an app.
+    AppAllowed = "app.allowed" { app: Uuid, scopes: Vec<account::Scope>, surface: account::Surface, expires_days: Option<u32> },
+    /// A person denied a program what it asked for.
+    AppDenied = "app.denied" {},
+    /// An app was ended by its person, its program or an operator.
+    AppRevoked = "app.revoked" { app: Uuid },
+    /// An app has ended because its code was used twice.
+    AppCodeReused = "app.reuse_code" { app: Uuid },
+    /// An app has ended because a refresh token was used that had been replaced long before.
+    AppRefreshReused = "app.reuse_refresh" { app: Uuid },
+    /// An OAuth client was listed.
+    ClientListed = "client.listed" { client: Uuid },
+    /// A listed OAuth client was deleted, and its apps have ended.
+    ClientDeleted = "client.deleted" { client: Uuid, apps: u64 },
     /// A connection to a provider was saved, or its key was replaced.
     ConnectionSaved = "connection.saved" { connection: Uuid, provider: model::ProviderKind },
     /// A connection to a provider was deleted.

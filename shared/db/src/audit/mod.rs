@@ -27,6 +27,8 @@ enum Via {
     Session(Uuid),
     /// An operator, by the command of this name.
     Command(&'static str),
+    /// The program of an app, by the app with this id.
+    App(Uuid),
     /// A person whom a provider named, by the identity with this id.
     Provider(Uuid),
     /// The service itself.
@@ -40,6 +42,7 @@ impl Via {
         match self {
             Via::Session(id) => ("session", Some(id.to_string())),
             Via::Command(name) => ("command", Some((*name).to_owned())),
+            Via::App(id) => ("app", Some(id.to_string())),
             Via::Provider(identity) => ("provider", Some(identity.to_string())),
             Via::System => ("system", None),
             Via::Nobody => ("nobody", None),
@@ -80,6 +83,11 @@ impl Actor {
     /// Somebody who is not signed in.
     pub const fn nobody(origin: Origin) -> Self {
         Self { account: None, via: Via::Nobody, origin: Some(origin) }
+    }
+
+    /// The program of an app.
+    pub const fn app(account: AccountUid, app: Uuid, origin: Origin) -> Self {
+        Self { account: Some(account), via: Via::App(app), origin: Some(origin) }
     }
 
     /// A person whom a provider named.

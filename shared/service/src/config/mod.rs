@@ -22,6 +22,7 @@ use thiserror::Error;
 use url::Url;
 
 use crate::keys::KeyRing;
+pub use parse::OauthMode;
 pub use part::Part;
 pub use secret::Secret;
 
@@ -356,6 +357,14 @@ variables! {
         "Address and port of /healthz, /readyz and /metrics of this process.";
     "CANVAS_CORS_ORIGINS" => cors_origins: Vec<String> = Some(""), parse::origins,
         "Origins from which browsers may call, comma separated; if empty, none.";
+    "CANVAS_OAUTH" => oauth: OauthMode = Some("open"), parse::oauth_mode,
+        "Programs that people may authorize: open (each that registers itself), listed (those of canvas-gateway admin app client) or off.";
+    "CANVAS_OAUTH_REDIRECT_SCHEMES" => oauth_redirect_schemes: Vec<String> = Some("cursor"), parse::schemes,
+        "Private URL schemes to which such a program may have its answer sent, comma separated.";
+    "CANVAS_OAUTH_ACCESS_SECONDS" => oauth_access_seconds: u32 = Some("3600"), parse::access_seconds,
+        "Seconds that the access token of an app is valid, 1 to 86400.";
+    "CANVAS_OAUTH_IDLE_DAYS" => oauth_idle_days: u32 = Some("30"), parse::idle_days,
+        "Days after which an app ends that was not refreshed, 1 to 3650.";
     "CANVAS_TRUSTED_PROXIES" => trusted_proxies: Vec<IpNet> = Some(""), parse::blocks,
         "Reverse proxies whose X-Forwarded-For is believed: CIDR blocks, comma separated; if empty, none.";
     "CANVAS_CONNECTIONS_MAX" => connections_max: u32 = Some("10000"), parse::positive_count,
@@ -371,7 +380,7 @@ variables! {
     "CANVAS_ACCOUNT_RATE_BURST" => account_rate_burst: u32 = Some("1000"), parse::count,
         "Burst of requests per account; 0 disables the limit.";
     "CANVAS_FAILED_AUTH_PER_MINUTE" => failed_auth_per_minute: u32 = Some("60"), parse::count,
-        "Failed credentials of a client address in a minute, in one gateway; 0 disables this limit and that of sign-ins.";
+        "Failed credentials of a client address in a minute, in one gateway; 0 disables this limit and those of sign-ins and of OAuth.";
     "CANVAS_ACCOUNT_CPU_SECONDS" => account_cpu_seconds: u32 = Some("7200"), parse::count,
         "Seconds of processor time that free work of an account may use in an hour, a sixth of them at once; 0: no limit.";
     "CANVAS_IDEMPOTENCY_DAYS" => idempotency_window: Duration = Some("30"), parse::days,

@@ -187,6 +187,53 @@ pub(super) fn origins(text: &str) -> Result<Vec<String>, String> {
     text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(origin).collect()
 }
 
+/// Which programs people may authorize (docs/reference/oauth.md#clients).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OauthMode {
+    /// Each that registers itself, and those that the operator listed.
+    Open,
+    /// Those that the operator listed.
+    Listed,
+    /// None.
+    Off,
+}
+
+pub(super) fn oauth_mode(text: &str) -> Result<OauthMode, String> {
+    match text {
+        "open" => Ok(OauthMode::Open),
+        "listed" => Ok(OauthMode::Listed),
+        "off" => Ok(OauthMode::Off),
+        _ => Err("expected open, listed or off".to_owned()),
+    }
+}
+
+/// Private URL schemes. Those that browsers give a meaning of their own are refused, because an address with one could run a script or
+/// open a file.
+pub(super) fn schemes(text: &str) -> Result<Vec<String>, String> {
+    const RESERVED: [&str; 12] =
+        ["about", "blob", "data", "file", "filesystem", "ftp", "http", "https", "javascript", "vbscript", "ws", "wss"];
+    let is_private = |scheme: &str| {
+        let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"+-.".contains(&byte);
+        scheme.starts_with(|first: char| first.is_ascii_lowercase())
+            && scheme.bytes().all(is_letter)
+            && !RESERVED.contains(&scheme)
+    };
+    let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
+    let scheme = |entry: &str| if is_private(entry) { Some(entry.to_owned()) } else { None };
+    entries.map(scheme).collect::<Option<_>>().ok_or_else(|| {
+        "expected private URL schemes in lower case, comma separated, such as cursor; none that browsers define"
+            .to_owned()
+    })
+}
+
+pub(super) fn access_seconds(text: &str) -> Result<u32, String> {
+    at_least_one(text, 86_400)
+}
+
+pub(super) fn idle_days(text: &str) -> Result<u32, String> {
+    at_least_one(text, 3650)
+}
+
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "expected an IP address and a port, such as 127.0.0.1:8080".to_owned())
 }

@@ -41,6 +41,9 @@ fn defaults_hold_for_everything_that_is_not_required() {
     assert_eq!((config.rate_per_minute, config.rate_burst, config.failed_auth_per_minute), (1200, 200, 60));
     assert_eq!((config.account_rate_per_minute, config.account_rate_burst), (6000, 1000));
     assert_eq!(config.account_cpu_seconds, 7200);
+    assert_eq!(config.oauth, OauthMode::Open);
+    assert_eq!(config.oauth_redirect_schemes, ["cursor"]);
+    assert_eq!((config.oauth_access_seconds, config.oauth_idle_days), (3600, 30));
     assert_eq!(config.idempotency_window, Duration::from_secs(30 * 86400));
     assert_eq!((config.active_jobs, config.active_imports, config.storage_max), (1000, 20, None));
     assert_eq!(config.upload_metadata, "auto");
@@ -151,6 +154,15 @@ fn a_wrong_value_gives_one_line_that_names_the_variable_and_not_the_value() {
         ("CANVAS_ADMIN_LISTEN", "127.0.0.1"),
         ("CANVAS_CORS_ORIGINS", "https://a.example,hunter2"),
         ("CANVAS_CORS_ORIGINS", "*"),
+        ("CANVAS_OAUTH", "on"),
+        ("CANVAS_OAUTH_REDIRECT_SCHEMES", "cursor,javascript"),
+        ("CANVAS_OAUTH_REDIRECT_SCHEMES", "cursor,https"),
+        ("CANVAS_OAUTH_REDIRECT_SCHEMES", "Hunter2"),
+        ("CANVAS_OAUTH_REDIRECT_SCHEMES", "hunter2://"),
+        ("CANVAS_OAUTH_ACCESS_SECONDS", "0"),
+        ("CANVAS_OAUTH_ACCESS_SECONDS", "86401"),
+        ("CANVAS_OAUTH_IDLE_DAYS", "0"),
+        ("CANVAS_OAUTH_IDLE_DAYS", "3651"),
         ("CANVAS_TRUSTED_PROXIES", "10.0.0.0/8,hunter2"),
         ("CANVAS_TRUSTED_PROXIES", "10.0.0.0/8;hunter2/8"),
         ("CANVAS_CONNECTIONS_MAX", "0"),
@@ -225,6 +237,10 @@ fn values_at_their_limits_are_accepted() {
         ("CANVAS_ACCOUNT_RATE_PER_MINUTE", "0"),
         ("CANVAS_ACCOUNT_CPU_SECONDS", "0"),
         ("CANVAS_IDEMPOTENCY_DAYS", "1"),
+        ("CANVAS_OAUTH", "listed"),
+        ("CANVAS_OAUTH_REDIRECT_SCHEMES", "cursor, com.example+app-1"),
+        ("CANVAS_OAUTH_ACCESS_SECONDS", "86400"),
+        ("CANVAS_OAUTH_IDLE_DAYS", "1"),
         ("CANVAS_ACTIVE_JOBS", "1"),
         ("CANVAS_ACTIVE_IMPORTS", "1"),
         ("CANVAS_PREVIEW_TTL_SECONDS", "1"),
@@ -244,6 +260,8 @@ fn values_at_their_limits_are_accepted() {
     let longest = loaded(&[("CANVAS_WORKER_SILENT_SECONDS", "600")]);
     assert_eq!(longest.worker_silent, Duration::from_secs(600));
     assert_eq!(config.slots, Some(1));
+    assert_eq!((config.oauth, config.oauth_access_seconds, config.oauth_idle_days), (OauthMode::Listed, 86_400, 1));
+    assert_eq!(config.oauth_redirect_schemes, ["cursor", "com.example+app-1"]);
     assert_eq!(config.webhook_backoff, [200, 500, 1000].map(Duration::from_millis));
 }
 

@@ -12,6 +12,7 @@ use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
 use zeroize::Zeroizing;
 
+use super::AppKeys;
 use crate::random;
 
 /// HKDF salt: separates these keys from any other use of the same key material (RFC 5869, section 3.1).
@@ -57,6 +58,8 @@ pub struct DerivedKeys {
     cursor: DeterministicCipher,
     preview: DeterministicCipher,
     sign_in: DeterministicCipher,
+    client: DeterministicCipher,
+    app: AppKeys,
 }
 
 /// In front of the hash of a secret with budgets.
@@ -81,6 +84,8 @@ impl DerivedKeys {
             cursor: DeterministicCipher::new(&subkey("cursor")),
             preview: DeterministicCipher::new(&subkey("preview token")),
             sign_in: DeterministicCipher::new(&subkey("signin")),
+            client: DeterministicCipher::new(&subkey("oauth client")),
+            app: AppKeys::new(keyed_hash(&subkey("app secret hash")), keyed_hash(&subkey("app secret"))),
         }
     }
 
@@ -127,6 +132,16 @@ impl DerivedKeys {
     /// Encrypts list cursors.
     pub fn cursor(&self) -> &DeterministicCipher {
         &self.cursor
+    }
+
+    /// Encrypts the metadata of registered OAuth clients.
+    pub fn client(&self) -> &DeterministicCipher {
+        &self.client
+    }
+
+    /// The secrets of apps.
+    pub fn app(&self) -> &AppKeys {
+        &self.app
     }
 
     /// Encrypts preview tokens.
@@ -222,6 +237,7 @@ mod tests {
         assert_eq!(keys.model_key("identity"), "XNcwJLfo3gZCDNZXxlvwFfvkpsENszivtO1G7VD82wo");
         assert_eq!(keys.cursor().encrypt("context", b"position"), "80jGZWnFmB8ZxiiqTFVSNiSBq6FDB--O");
         assert_eq!(keys.preview().encrypt("context", b"asset"), "n_9TVOQP8uPTL-fdVnwrB5bNws9Y");
+        assert_eq!(keys.client().encrypt("context", b"client"), "4TWMttb217FEfON6vB_RkGc3A3omTg");
     }
 
     #[test]

@@ -8,8 +8,10 @@
 //! All encryption is AES-256-GCM-SIV (RFC 8452): a repeated nonce reveals only that two equal plaintexts are equal. Random
 //! nonces are therefore safe for any number of messages, and a fixed nonce gives a deterministic AEAD.
 
+mod app;
 mod derived;
 mod ring;
 
+pub use app::{AppKeys, AppSecret, code_challenge};
 pub use derived::{DerivedKeys, DeterministicCipher, InstallationKey};
 pub use ring::{DecryptError, KeyRing, KeyRingError};

@@ -9,6 +9,7 @@ import { useLeave } from "../../ui/leave.tsx";
 import { Button, intoView } from "../../ui/parts.tsx";
 import { Shell } from "../../ui/shell.tsx";
 import { Missing } from "../missing.tsx";
+import { Apps } from "./apps.tsx";
 import { Connections } from "./connections.tsx";
 import { CreditLedger } from "./credit.tsx";
 import { Name } from "./name.tsx";
@@ -28,6 +29,7 @@ interface Tab {
 
 const TABS: Record<string, Tab> = {
   tokens: { label: "Tokens", Content: Tokens },
+  apps: { label: "Apps", Content: Apps },
   connections: { label: "Connections", Content: Connections },
   sessions: { label: "Sessions", Content: Sessions },
   signin: { label: "Sign-in", Content: SignInWays },

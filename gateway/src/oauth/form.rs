@@ -1,0 +1,102 @@
+//! Parameters of a request, as a form or a query.
+
+use std::borrow::Cow;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
+use axum::extract::{FromRequest, Request};
+use domain::limits::OAUTH_BODY_MAX;
+use http::header::CONTENT_TYPE;
+use url::form_urlencoded;
+
+use super::error::{OauthError, Result};
+use crate::extract::json::JsonBody;
+use crate::problem::Problem;
+
+/// The parameters. An empty value counts as none (RFC 6749, section 3.1).
+pub struct Parameters<'a> {
+    values: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
+    repeated: BTreeSet<Cow<'a, str>>,
+}
+
+impl<'a> Parameters<'a> {
+    pub fn parse(text: &'a [u8]) -> Self {
+        let (mut values, mut repeated) = (BTreeMap::new(), BTreeSet::new());
+        for (name, value) in form_urlencoded::parse(text) {
+            match values.entry(name) {
+                Entry::Occupied(first) => {
+                    repeated.insert(first.key().clone());
+                }
+                Entry::Vacant(place) => {
+                    place.insert(value);
+                }
+            }
+        }
+        values.retain(|_, value| !value.is_empty());
+        Self { values, repeated }
+    }
+
+    /// The value of a parameter; for one that is repeated, the first.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.values.get(name).map(AsRef::as_ref)
+    }
+
+    /// A parameter that was sent more than once.
+    pub fn repeated(&self) -> Option<&str> {
+        self.repeated.first().map(AsRef::as_ref)
+    }
+
+    /// Returns `true` if this parameter was sent more than once.
+    pub fn is_repeated(&self, name: &str) -> bool {
+        self.repeated.contains(name)
+    }
+
+    /// The value of a parameter that a request needs.
+    pub fn required(&self, name: &str) -> Result<&str> {
+        self.get(name).ok_or_else(|| OauthError::invalid_request(format!("{name} is required")))
+    }
+}
+
+/// The body of a request with a form.
+pub struct Form(Vec<u8>);
+
+impl Form {
+    /// Reads the body of a request. What is in the query counts for nothing and may be a secret, so it is refused.
+    pub async fn receive(request: Request) -> Result<Self> {
+        if request.uri().query().is_some() {
+            return Err(OauthError::invalid_request("parameters belong into the body"));
+        }
+        let is_form = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(|value| {
+            value.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/x-www-form-urlencoded")
+        });
+        if !is_form {
+            let why = "the body must be application/x-www-form-urlencoded";
+            return Err(Problem::UnsupportedMediaType(why.into()).into());
+        }
+        let Ok(body) = JsonBody::from_request(request, &()).await;
+        Ok(Self(body.bytes(OAUTH_BODY_MAX).await?))
+    }
+
+    /// Its parameters; refused if one is repeated.
+    pub fn parameters(&self) -> Result<Parameters<'_>> {
+        let parameters = Parameters::parse(&self.0);
+        match parameters.repeated() {
+            Some(name) => Err(OauthError::invalid_request(format!("{name} is repeated"))),
+            None => Ok(parameters),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_decoded_and_repetitions_are_known() {
+        let parameters = Parameters::parse(b"a=1%202&b=&c=3&c=4&d");
+        assert_eq!((parameters.get("a"), parameters.get("b"), parameters.get("d")), (Some("1 2"), None, None));
+        assert_eq!((parameters.get("c"), parameters.repeated()), (Some("3"), Some("c")));
+        assert!(parameters.is_repeated("c") && !parameters.is_repeated("a"));
+        assert_eq!(Parameters::parse(b"b=&b=").repeated(), Some("b"), "also an empty one");
+    }
+}
