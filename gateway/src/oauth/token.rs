@@ -96,7 +96,8 @@ async fn exchange(app: &App, origin: &Origin, client: &Client, parameters: &Para
     let exchange = &Exchange { code, client_id, redirect_uri, verifier };
     let exchanged = retrying(|| async {
         let mut transaction = app.transaction().await?;
-        let outcome = app::oauth::exchange(&mut transaction, app.keys.app(), (lifetimes(app), origin), exchange).await?;
+        let outcome =
+            app::oauth::exchange(&mut transaction, app.keys.app(), (lifetimes(app), origin), exchange).await?;
         // A refusal, too, has an effect on the code.
         db::pool::commit(transaction).await?;
         Ok(outcome)
@@ -113,7 +114,8 @@ async fn refresh(app: &App, origin: &Origin, client: &Client, parameters: &Param
     let named = &Named { client_id: &client.recorded.id, scopes };
     let refreshed = retrying(|| async {
         let mut transaction = app.transaction().await?;
-        let refresh = app::oauth::refresh(&mut transaction, app.keys.app(), (lifetimes(app), origin), token, named).await?;
+        let refresh =
+            app::oauth::refresh(&mut transaction, app.keys.app(), (lifetimes(app), origin), token, named).await?;
         db::pool::commit(transaction).await?;
         Ok(refresh)
     });
