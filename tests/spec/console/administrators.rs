@@ -4,7 +4,6 @@ use e2e::api::text;
 use e2e::{Person, Reply, Stack};
 use reqwest::Method;
 use serde_json::{Value, json};
-use testkit::wait_for;
 use uuid::Uuid;
 
 use super::holder::Holder;
@@ -228,7 +227,8 @@ async fn work_of_others_is_listed_without_what_it_makes_and_canceled() {
     let stack = &Stack::without_workers().await;
     let (admin, other) = (administrator(stack).await, Holder::new(stack).await);
     let canvas = other.user.make_canvas().await;
-    let job = other.user.start_resize(text(&canvas, "/handle"), json!({})).await;
+    let handle = format!("canvas:{}:{}", other.user.uid, text(&canvas, "/id"));
+    let job = other.user.start_resize(&handle, json!({})).await;
     let listed = admin.get(&format!("/admin/jobs?account={}&status=active", other.user.uid)).await.ok();
     assert_eq!(listed["jobs"].as_array().map(Vec::len), Some(1), "{listed}");
     let entry = &listed["jobs"][0];
@@ -256,11 +256,12 @@ async fn work_of_others_is_listed_without_what_it_makes_and_canceled() {
 async fn recipes_are_published_and_health_is_read() {
     let stack = &Stack::without_workers().await;
     let admin = administrator(stack).await;
-    let name = format!("Recipe {}", Uuid::new_v4());
+    let id = format!("r-{}", Uuid::new_v4());
+    let name = format!("Recipe {id}");
     let file = json!({
-        "name": name, "category": "Marketing & Ads",
-        "inputs": [{"id": "brief", "kind": "text", "label": "Brief"}],
-        "outputs": [{"id": "copy", "kind": "text", "label": "Copy", "prompt": "Write about {{brief}}"}],
+        "id": id, "name": name, "category": "Marketing & Ads", "summary": "s", "tags": ["t"],
+        "inputs": [{"key": "a", "label": "A", "description": "d", "type": "text", "useAsDefault": false}],
+        "outputs": [{"key": "b", "label": "B", "description": "d", "type": "text", "prompt": "{{a}}", "inputKeys": ["a"]}],
     });
     let published = admin.send("/admin/recipes", &file).await.expect(201).json();
     assert_eq!(
@@ -325,11 +326,8 @@ async fn the_whole_audit_is_read_in_pages_and_as_lines() {
     let lines: Vec<Value> =
         String::from_utf8_lossy(&lines.body).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(&lines, entries);
-    wait_for("the export to be an event", async || {
-        let exported = admin.get(&format!("/admin/audit?event=audit.exported&actor={}", admin.user.uid)).await.ok();
-        (exported["entries"].as_array().map(Vec::len) == Some(1)).then_some(())
-    })
-    .await;
+    let exported = admin.get(&format!("/admin/audit?event=audit.exported&actor={}", admin.user.uid)).await.ok();
+    assert_eq!(exported["entries"].as_array().map(Vec::len), Some(1), "{exported}");
     admin.get("/admin/audit?account=a%20b").await.expect_error(400, "input_validation_error", &["account"]);
 }
 
