@@ -1,3 +1,4 @@
+import { basename } from "node:path";
 import react from "@vitejs/plugin-react";
 import { defineConfig, type Plugin } from "vite";
 
@@ -18,6 +19,8 @@ const early: Plugin = {
 
 export default defineConfig({
   plugins: [react(), early],
+  // Short, and readable in a browser: `look-frame` is the class `frame` of `look.module.css`. rules.ts keeps the names of the files different.
+  css: { modules: { generateScopedName: (name, file) => `${basename(file).split(".")[0]}-${name}` } },
   build: {
     target: "es2024",
     assetsDir: "static",

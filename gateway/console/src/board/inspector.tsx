@@ -175,7 +175,7 @@ function Properties({ board, node }: { board: Board; node: Node }) {
 function Kind({ node }: { node: Node }) {
   const kind = kindOf(node);
   return (
-    <h3 className={styles.kind}>
+    <h3>
       {kind[0]?.toUpperCase() + kind.slice(1)}
       {node.metadata.createdBy === "agent" && " by an agent"}
       {node.ref !== undefined && <code> {node.ref}</code>}

@@ -15,7 +15,7 @@ import { Button, Failure, Icon, Waiting } from "../ui/parts.tsx";
 import type { Board } from "./board.ts";
 import { newNode } from "./gestures.ts";
 import { Search } from "../ui/search.tsx";
-import panel from "./recipes.module.css";
+import panel from "./recipe-panel.module.css";
 import { FIT, type Start, startInto, startOn } from "./runs.ts";
 import { around, boxOf } from "./spatial.ts";
 import { WorkflowForm } from "./workflow.tsx";

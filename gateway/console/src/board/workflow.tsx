@@ -12,7 +12,7 @@ import { Unanswered } from "../library/unanswered.tsx";
 import { bodyOf, keyed, MOST_INPUTS, MOST_OUTPUTS, type Part, partProblems, partsOf, proposed } from "../recipes/workflow.ts";
 import { Button, messageOf } from "../ui/parts.tsx";
 import type { Board } from "./board.ts";
-import panel from "./recipes.module.css";
+import panel from "./recipe-panel.module.css";
 
 interface Props {
   board: Board;
