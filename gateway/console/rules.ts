@@ -1,6 +1,6 @@
 /** Checks of the sources that oxlint has no rules for. */
 import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 
 interface Rule {
   what: RegExp;
@@ -21,12 +21,36 @@ const RULES: readonly Rule[] = [
 const isComment = (line: string): boolean => /^\s*(\/\*|\*|\/\/)/.test(line);
 
 const SOURCES = join(import.meta.dirname, "src");
-const faults = readdirSync(SOURCES, { recursive: true, encoding: "utf8" })
-  .filter((file) => file.endsWith(".tsx"))
-  .flatMap((file) => {
-    const lines = readFileSync(join(SOURCES, file), "utf8").split("\n");
-    const broken = RULES.filter(({ except = [] }) => !except.includes(file));
-    return lines.flatMap((line, at) => (isComment(line) ? [] : broken.filter(({ what }) => what.test(line)).map(({ why }) => `src/${file}:${at + 1}: ${why}\n    ${line.trim()}`)));
-  });
+const files = readdirSync(SOURCES, { recursive: true, encoding: "utf8" });
+const read = (file: string): string => readFileSync(join(SOURCES, file), "utf8");
+const scripts = files.filter((file) => /\.tsx?$/.test(file) && !file.endsWith("contract.ts")).map((file) => ({ file, text: read(file) }));
+
+function wordsOf({ file, text }: { file: string; text: string }): string[] {
+  const broken = RULES.filter(({ except = [] }) => !except.includes(file));
+  return text.split("\n").flatMap((line, at) => (isComment(line) ? [] : broken.filter(({ what }) => what.test(line)).map(({ why }) => `src/${file}:${at + 1}: ${why}\n    ${line.trim()}`)));
+}
+
+/** The classes of a style sheet that nothing uses, and those that it lacks. */
+function classesOf(sheet: string): string[] {
+  const defined = new Set([...read(sheet).replaceAll(/\/\*.*?\*\/|:global\(.*?\)|"[^"]*"/gs, "").matchAll(/\.([a-z]\w*)(?=[^{}]*\{)/gi)].map(([, name = ""]) => name));
+  const used = new Set<string>();
+  for (const { file, text } of scripts) {
+    for (const [, styles, path = ""] of text.matchAll(/import (\w+) from "(\S+\.module\.css)";/g)) {
+      if (join(file, "..", path) !== sheet) continue;
+      for (const [, name = ""] of text.replaceAll(/^import .*$/gm, "").matchAll(new RegExp(`(?<![.\\w])${styles}\\.(\\w+)`, "g"))) used.add(name);
+      // By names that are not known here.
+      if (text.includes(`${styles}[`)) for (const name of defined) used.add(name);
+    }
+  }
+  const unused = [...defined].filter((name) => !used.has(name)).map((name) => `src/${sheet}: nothing uses the class ${name}`);
+  return [...unused, ...[...used].filter((name) => !defined.has(name)).map((name) => `src/${sheet}: lacks the class ${name}`)];
+}
+
+const sheets = files.filter((file) => file.endsWith(".module.css"));
+const faults = [
+  ...scripts.filter(({ file }) => file.endsWith(".tsx")).flatMap(wordsOf),
+  ...sheets.flatMap(classesOf),
+  ...sheets.filter((sheet) => sheets.some((other) => other !== sheet && basename(other) === basename(sheet))).map((sheet) => `src/${sheet}: another style sheet has the same name`),
+];
 for (const fault of faults) console.error(fault);
 process.exitCode = faults.length > 0 ? 1 : 0;

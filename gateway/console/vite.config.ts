@@ -1,3 +1,4 @@
+import { basename } from "node:path";
 import react from "@vitejs/plugin-react";
 import { defineConfig, type Plugin } from "vite";
 
@@ -16,8 +17,24 @@ const early: Plugin = {
   },
 };
 
+const NO_COLORS = "\0no-colors";
+
+/** Leaves out what nothing here uses of React Flow and of what it depends on, and what a bundler cannot know to be unused. */
+const unused: Plugin = {
+  name: "unused",
+  enforce: "pre",
+  apply: "build",
+  // Transitions ask whether they are of colors. Here they are of the view of a board alone, which is three numbers.
+  resolveId: (id) => (id === "d3-color" ? NO_COLORS : undefined),
+  load: (id) => (id === NO_COLORS ? "export function color() { return null; } export { color as rgb, color as hsl, color as lab, color as hcl, color as cubehelix };" : undefined),
+  // React Flow names its components for tools of developers, so each of them would count as used.
+  transform: (code, id) => (id.includes("/@xyflow/react/dist/") ? code.replaceAll(/^\w+\.displayName = .*;$/gm, "").replaceAll(/= (memo|forwardRef)\(/g, "= /* @__PURE__ */ $1(") : undefined),
+};
+
 export default defineConfig({
-  plugins: [react(), early],
+  plugins: [react(), early, unused],
+  // Short, and readable in a browser: `look-frame` is the class `frame` of `look.module.css`. rules.ts keeps the names of the files different.
+  css: { modules: { generateScopedName: (name, file) => `${basename(file).split(".")[0]}-${name}` } },
   build: {
     target: "es2024",
     assetsDir: "static",

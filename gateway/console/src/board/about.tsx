@@ -8,12 +8,11 @@ import { Button } from "../ui/parts.tsx";
 import { sourcesOf } from "./album.ts";
 import { kindOf } from "./gestures.ts";
 import { useAsset } from "./images.ts";
-import { Origin, Parameters } from "./provenance.tsx";
+import { HowMade } from "./provenance.tsx";
 
 export function About({ graph, node, asset: handle, go }: { graph: Graph; node: Node; asset: string; go: (id: string) => void }) {
   const { data: asset } = useAsset(handle);
   const { provenance, prompt, altText } = node.metadata;
-  const text = provenance?.prompt ?? prompt;
   const sources = sourcesOf(graph, node);
   return (
     <>
@@ -25,15 +24,9 @@ export function About({ graph, node, asset: handle, go }: { graph: Graph; node: 
           </dl>
         </>
       )}
-      {(provenance ?? text) && (
+      {(provenance ?? prompt) && (
         <section aria-label="How it was made">
-          {provenance && <Origin provenance={provenance} />}
-          {text && (
-            <blockquote className={styles.prompt} dir="auto">
-              {text}
-            </blockquote>
-          )}
-          {provenance?.actionId && <Parameters action={provenance.actionId} params={(provenance.params ?? {}) as Record<string, unknown>} />}
+          <HowMade node={node} className={styles.prompt} />
         </section>
       )}
       {sources.length > 0 && (

@@ -3,20 +3,7 @@ import type { Placed } from "../assets.ts";
 import { Pictures } from "../library/pictures.tsx";
 import { useSession } from "../session.ts";
 import type { Board } from "./board.ts";
-
-/** The type of an asset that is dragged. */
-export const ASSET = "application/x-canvas-asset";
-
-/** The asset that was dragged here. Another page can drag something of this type, so the data can be anything. */
-export function draggedAsset(data: string): Placed | undefined {
-  try {
-    const { handle, name, width, height } = JSON.parse(data) as Record<string, unknown>;
-    const isAsset = typeof handle === "string" && handle.startsWith("asset:") && typeof name === "string" && typeof width === "number" && typeof height === "number";
-    return isAsset ? { handle, name, width, height } : undefined;
-  } catch {
-    return undefined;
-  }
-}
+import { ASSET } from "./dragged.ts";
 
 /** The service shows in a canvas what is stored there, and to its owner everything that is the owner's. */
 export function AssetPanel({ board, canvas, isOwner }: { board: Board; canvas: string; isOwner: boolean }) {

@@ -10,6 +10,7 @@ import styles from "./batch.module.css";
 import type { Board } from "./board.ts";
 import { useFailure } from "./failure.ts";
 import { statusAt } from "./gestures.ts";
+import parts from "../ui/parts.module.css";
 import card from "./status.module.css";
 
 /** How long a batch that was made is mentioned, in milliseconds. */
@@ -53,7 +54,7 @@ function Card({ board, id, progress }: { board: Board; id: string; progress: Pro
     return () => clearInterval(timer);
   }, [board, id, isDone]);
   return (
-    <section ref={element} className={`${card.card} ${styles.card}`} aria-label="Progress" data-card data-batch={isOver ? "over" : "working"}>
+    <section ref={element} className={`${parts.card} ${styles.card}`} aria-label="Progress" data-card data-batch={isOver ? "over" : "working"}>
       {isOver ? (
         <p>
           {count(made.length, "image")} {made.length === 1 ? "is" : "are"} {doneOf(slug)}.{failures > 0 && ` ${failures} failed.`}

@@ -5,7 +5,7 @@ import type { Size } from "../view.ts";
 import type { Board } from "./board.ts";
 import { entryOf } from "./forms.ts";
 import { grade } from "./grade.ts";
-import { ParameterField } from "./inspector.tsx";
+import { ParameterField } from "./parameter-field.tsx";
 import { usePixels } from "./pixels.ts";
 import { allParams } from "./shapes.ts";
 import { entered, type Stage } from "./stage.ts";

@@ -1,5 +1,5 @@
-import { createContext, useContext, useSyncExternalStore } from "react";
-import type { Board, Ui } from "./board.ts";
+import { createContext, useContext } from "react";
+import type { Board } from "./board.ts";
 
 export const BoardContext = createContext<Board | null>(null);
 
@@ -7,11 +7,6 @@ export function useBoard(): Board {
   const board = useContext(BoardContext);
   if (!board) throw new Error("used outside of a board");
   return board;
-}
-
-export function useUi(): Ui {
-  const board = useBoard();
-  return useSyncExternalStore(board.subscribe, board.getUi);
 }
 
 /** How many pixels of the screen a unit of the plane takes, rounded up to a power of two. */

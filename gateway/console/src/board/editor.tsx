@@ -11,17 +11,16 @@ import { Peers } from "../pointers.ts";
 import { CancelDialog } from "../screens/cancel.tsx";
 import { Connection, Presence, Side } from "../screens/canvas-parts.tsx";
 import page from "../screens/canvas.module.css";
-import { askingIn, Review } from "../screens/review.tsx";
+import { askingIn } from "../screens/review.tsx";
 import { Share, ShareDialog } from "../screens/share.tsx";
 import { useSession } from "../session.ts";
 import { useBeforeEnd, useDraft, useTitle } from "../ui/hooks.ts";
 import { combinationOf, isDialogOpen, isMenuOpen } from "../ui/keys.ts";
-import { later, laterDialog, loads } from "../ui/later.tsx";
-import { Button, Empty, Failure, Icon, Waiting } from "../ui/parts.tsx";
+import { Boundary, later, laterDialog, loads } from "../ui/later.tsx";
+import { Button, Empty, Failure, Icon, type IconName, Waiting } from "../ui/parts.tsx";
 import { useIsNarrow } from "../ui/screen.ts";
 import { Shell } from "../ui/shell.tsx";
 import { UploadList } from "../ui/upload-list.tsx";
-import { ASSET, AssetPanel, draggedAsset } from "./asset-panel.tsx";
 import { againAt } from "./attempts.ts";
 import { batchesOf } from "./batch.ts";
 import { BatchCard } from "./batch-card.tsx";
@@ -31,6 +30,7 @@ import { copiedData, copiedFrom, NODES } from "./clipboard.ts";
 import { Cursors } from "./cursors.tsx";
 import { BoardContext } from "./context.ts";
 import { BoardMenu, KeyList, Palette } from "./dialogs.tsx";
+import { ASSET, draggedAsset } from "./dragged.ts";
 import styles from "./editor.module.css";
 import { canLook, lookAt } from "./album.ts";
 import { openExport } from "./commands.ts";
@@ -44,15 +44,9 @@ import { reasonOf } from "./failure.ts";
 import { FormatForm } from "./format.tsx";
 import { runsAt } from "./gestures.ts";
 import { nodesOf } from "./videos.ts";
-import { Inspector } from "./inspector.tsx";
 import { MOST_TEXT } from "./limits.ts";
 import { batchOf } from "./making.ts";
-import { OutlineTree } from "./outline.tsx";
 import { PhoneRow, TapState } from "./phone.tsx";
-import { Make } from "./prompt.tsx";
-import { Recipes } from "./recipes.tsx";
-import { remediesOf } from "./remedies.ts";
-import { RunList } from "./run-list.tsx";
 import { isOver } from "../work.ts";
 import { SlideView } from "./slide.tsx";
 import { slidesOf } from "./slides.ts";
@@ -69,6 +63,7 @@ import { boardUploads } from "./uploads.ts";
 const Present = laterDialog("Present", async () => ({ default: (await import("./present.tsx")).Present }));
 loads.add(() => import("./handover.ts"));
 const StageLayer = later(() => import("./stage.tsx"));
+const Panel = later(async () => ({ default: (await import("./panel.tsx")).Panel }), <Waiting label="Loading" />);
 
 interface Props {
   handle: string;
@@ -277,7 +272,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
         }
       >
         {graph && ui.filter && <FilterRow board={board} graph={graph} filter={ui.filter} />}
-        <div className={styles.work}>
+        <div className={page.work}>
           <div
             className={styles.stage}
             data-stage
@@ -322,7 +317,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
             )}
             {graph && (isPhone ? <PhoneRow board={board} ui={ui} onFiles={addFiles} /> : <Toolbar board={board} ui={ui} onFiles={addFiles} />)}
             {!isPhone && <ZoomControls board={board} />}
-            {!isPhone && <PanelToggles board={board} panel={ui.panel} isFiltering={ui.filter !== undefined} areMarked={areMarked} scopes={session.scopes} findings={review && askingIn(review).length} />}
+            {!isPhone && <PanelToggles board={board} panel={ui.panel} isFiltering={ui.filter !== undefined} areMarked={areMarked} findings={review && askingIn(review).length} />}
             <div className={styles.foot}>
               <Stopped board={board} canvas={handle} snapshot={snapshot} again={reload} />
               <div className={styles.cards} role="status" aria-atomic="false">
@@ -338,45 +333,11 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
             </div>
             {graph && ui.stage && <StageLayer board={board} canvas={handle} stage={ui.stage} ui={ui} />}
           </div>
-          {ui.panel === "outline" && graph && (
-            <Side title="Outline" close={() => board.closePanel()}>
-              <OutlineTree board={board} graph={graph} ui={ui} />
-            </Side>
-          )}
-          {ui.panel === "inspect" && graph && (
-            <Side title="Details" close={() => board.closePanel()}>
-              <Inspector board={board} canvas={handle} nodes={board.selected} attempt={ui.attempt} />
-            </Side>
-          )}
-          {ui.panel === "make" && graph && (
-            <Side title="Make" close={() => board.closePanel()}>
-              <Make board={board} canvas={handle} ui={ui} />
-            </Side>
-          )}
-          {ui.panel === "assets" && graph && (
-            <Side title="Pictures" close={() => board.closePanel()}>
-              <AssetPanel board={board} canvas={handle} isOwner={role === "owner"} />
-            </Side>
-          )}
-          {ui.panel === "recipes" && graph && (
-            <Side title="Recipes" close={() => board.closePanel()}>
-              <Recipes board={board} canvas={handle} nodes={board.selected} revision={state === "saved" ? revision : undefined} />
-            </Side>
-          )}
-          {ui.panel === "runs" && graph && (
-            <Side title="Queue" close={() => board.closePanel()}>
-              <RunList board={board} canvas={handle} revision={revision} />
-            </Side>
-          )}
-          {ui.panel === "findings" && (
-            <Side title="Check" close={() => board.closePanel()}>
-              {review ? (
-                <Review review={review} remedies={remediesOf(board, handle)} />
-              ) : error ? (
-                <Failure title="The check cannot be loaded" error={error} retry={reload} />
-              ) : (
-                <Waiting label="Looking at the canvas" />
-              )}
+          {ui.panel && (graph || ui.panel === "findings") && (
+            <Side key={ui.panel} title={PANELS[ui.panel].title} close={() => board.closePanel()}>
+              <Boundary>
+                <Panel name={ui.panel} board={board} canvas={handle} graph={graph} ui={ui} role={role} revision={revision} isSaved={state === "saved"} review={review} error={error} reload={reload} />
+              </Boundary>
             </Side>
           )}
         </div>
@@ -441,54 +402,40 @@ function closeDialog(board: Board, dialog: Ui["dialog"]): void {
   if (board.getUi().dialog === dialog) board.set({ dialog: undefined });
 }
 
-function PanelToggles({ board, panel, findings, scopes, isFiltering, areMarked }: { board: Board; panel: Ui["panel"]; findings: number | undefined; scopes: string[]; isFiltering: boolean; areMarked: boolean }) {
-  const { canChange } = board;
-  const canMake = canChange && (scopes.includes("image:generate") || scopes.includes("video:generate"));
-  const [canSeeAssets, canSeeRuns] = [canChange && scopes.includes("asset:read"), canChange && scopes.includes("job:manage")];
+/** The panels, in the order of their buttons. */
+const PANELS: Record<NonNullable<Ui["panel"]>, { title: string; icon: IconName; isChange?: true; scopes?: readonly string[] }> = {
+  findings: { title: "Check", icon: "finding" },
+  outline: { title: "Outline", icon: "outline" },
+  inspect: { title: "Details", icon: "sliders" },
+  make: { title: "Make", icon: "agent", isChange: true, scopes: ["image:generate", "video:generate"] },
+  recipes: { title: "Recipes", icon: "recipe", isChange: true },
+  assets: { title: "Pictures", icon: "image", isChange: true, scopes: ["asset:read"] },
+  runs: { title: "Queue", icon: "clock", isChange: true, scopes: ["job:manage"] },
+};
+
+function PanelToggles({ board, panel, findings, isFiltering, areMarked }: { board: Board; panel: Ui["panel"]; findings: number | undefined; isFiltering: boolean; areMarked: boolean }) {
+  const toggles = (Object.keys(PANELS) as (keyof typeof PANELS)[]).flatMap((name) => {
+    const { title, icon, isChange, scopes } = PANELS[name];
+    if (isChange && !(board.canChange && (!scopes || scopes.some((scope) => board.scopes.includes(scope))))) return [];
+    const isCheck = name === "findings" && findings !== undefined;
+    return (
+      <Button key={name} data-panel={name} aria-expanded={panel === name} className={isCheck ? (findings > 0 ? page.found : page.clear) : undefined} onClick={() => board.togglePanel(name)}>
+        <Icon name={isCheck && findings === 0 ? "check" : icon} size={16} />
+        {isCheck && findings > 0 ? `${title} ${findings}` : title}
+      </Button>
+    );
+  });
+  const [check, ...others] = toggles;
   return (
     <div className={page.toggles} data-fades>
-      <Button data-panel="findings" aria-expanded={panel === "findings"} className={findings === undefined ? undefined : findings > 0 ? page.found : page.clear} onClick={() => board.togglePanel("findings")}>
-        <Icon name={findings === 0 ? "check" : "finding"} size={16} />
-        {findings === undefined || findings === 0 ? "Check" : `Check ${findings}`}
-      </Button>
+      {check}
       {(areMarked || isFiltering) && (
         <Button aria-expanded={isFiltering} aria-keyshortcuts="Shift+F" onClick={() => board.set({ filter: isFiltering ? undefined : {} })}>
           <Icon name="filter" size={16} />
           Filter
         </Button>
       )}
-      <Button data-panel="outline" aria-expanded={panel === "outline"} onClick={() => board.togglePanel("outline")}>
-        <Icon name="outline" size={16} />
-        Outline
-      </Button>
-      <Button data-panel="inspect" aria-expanded={panel === "inspect"} onClick={() => board.togglePanel("inspect")}>
-        <Icon name="sliders" size={16} />
-        Details
-      </Button>
-      {canMake && (
-        <Button data-panel="make" aria-expanded={panel === "make"} onClick={() => board.togglePanel("make")}>
-          <Icon name="agent" size={16} />
-          Make
-        </Button>
-      )}
-      {canChange && (
-        <Button data-panel="recipes" aria-expanded={panel === "recipes"} onClick={() => board.togglePanel("recipes")}>
-          <Icon name="recipe" size={16} />
-          Recipes
-        </Button>
-      )}
-      {canSeeAssets && (
-        <Button data-panel="assets" aria-expanded={panel === "assets"} onClick={() => board.togglePanel("assets")}>
-          <Icon name="image" size={16} />
-          Pictures
-        </Button>
-      )}
-      {canSeeRuns && (
-        <Button data-panel="runs" aria-expanded={panel === "runs"} onClick={() => board.togglePanel("runs")}>
-          <Icon name="clock" size={16} />
-          Queue
-        </Button>
-      )}
+      {others}
     </div>
   );
 }

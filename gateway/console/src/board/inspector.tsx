@@ -1,10 +1,10 @@
 /** What is known of the selection, and what can be made of it. */
 import { useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, type KeyboardEvent, useEffect, useRef, useState } from "react";
+import { type FormEvent, useEffect, useRef, useState } from "react";
 import { Link } from "wouter";
 import { altOf } from "../alt.ts";
 import type { Asset } from "../assets.ts";
-import { type Action, api, fileUrl, type Parameter } from "../api.ts";
+import { type Action, api, fileUrl } from "../api.ts";
 import { ElementForm } from "../elements/form.tsx";
 import { Problem } from "../errors.ts";
 import { count, lowered, percent } from "../format.ts";
@@ -27,13 +27,14 @@ import { useFailure } from "./failure.ts";
 import { type NodeVideo, videoOf } from "./videos.ts";
 import { ActionPreview } from "./comparison.tsx";
 import { Each } from "./each.tsx";
-import { type Entries, entryOf, isAnchor, paramsOf, problemsOf } from "./forms.ts";
+import { type Entries, entryOf, paramsOf, problemsOf } from "./forms.ts";
 import { kindOf, statusAt } from "./gestures.ts";
 import { InputField, LACKING } from "./input-field.tsx";
 import styles from "./inspector.module.css";
 import { MOST_ALT_TEXT } from "./limits.ts";
 import { PALETTE, YELLOW } from "./colors.ts";
 import type { ActionAttempt } from "./making.ts";
+import { ParameterField } from "./parameter-field.tsx";
 import { ProvenanceOf } from "./provenance.tsx";
 import { needsPixels, relatedParams } from "./related.ts";
 import { keepVideo, planAction, runAction } from "./runs.ts";
@@ -55,14 +56,14 @@ interface InspectorProps {
 export function Inspector({ board, canvas, nodes, attempt }: InspectorProps) {
   const [node] = nodes;
   const { action } = board.getUi();
-  if (!node) return <p className={styles.hint}>Select something to see what it is and what can be made of it.</p>;
+  if (!node) return <p className="hint">Select something to see what it is and what can be made of it.</p>;
   const images = nodes.filter(({ asset, type }) => asset !== undefined && type !== "video");
   const video = videoOf(node);
   // An Action reads images, or one video.
   const videos = nodes.length === 1 ? nodes.filter(({ asset, type }) => asset !== undefined && type === "video") : [];
   return (
     <>
-      {nodes.length === 1 ? board.canChange ? <Properties key={node.id} board={board} node={node} /> : <Facts node={node} /> : <p className={styles.hint}>{count(nodes.length, "thing")} selected</p>}
+      {nodes.length === 1 ? board.canChange ? <Properties key={node.id} board={board} node={node} /> : <Facts node={node} /> : <p className="hint">{count(nodes.length, "thing")} selected</p>}
       {nodes.length === 1 && node.asset !== undefined && <AiBadgeOf key={node.asset} handle={node.asset} />}
       {board.canChange && <Colors board={board} nodes={nodes} />}
       {nodes.length === 1 && <Work board={board} node={node} />}
@@ -175,7 +176,7 @@ function Properties({ board, node }: { board: Board; node: Node }) {
 function Kind({ node }: { node: Node }) {
   const kind = kindOf(node);
   return (
-    <h3 className={styles.kind}>
+    <h3>
       {kind[0]?.toUpperCase() + kind.slice(1)}
       {node.metadata.createdBy === "agent" && " by an agent"}
       {node.ref !== undefined && <code> {node.ref}</code>}
@@ -246,7 +247,7 @@ function Facts({ node }: { node: Node }) {
     <section className={styles.group}>
       <Kind node={node} />
       <p dir="auto">{title || "Untitled"}</p>
-      <p className={styles.hint}>
+      <p className="hint">
         {Math.round(width)} × {Math.round(height)} at {Math.round(position.x)}, {Math.round(position.y)}
       </p>
       {isPicture(node) && metadata.altText && <p dir="auto">{metadata.altText}</p>}
@@ -317,7 +318,7 @@ function Video({ board, canvas, node, video }: { board: Board; canvas: string; n
   const isOwn = video.by === undefined || video.by === account.id;
   const found = useVideo(video);
   if (!found || found.state === "loading") return null;
-  if (found.state === "hidden") return <p className={styles.hint}>{found.why}.</p>;
+  if (found.state === "hidden") return <p className="hint">{found.why}.</p>;
   const { job } = found;
   if (!job) return null;
   return (
@@ -343,12 +344,12 @@ function Video({ board, canvas, node, video }: { board: Board; canvas: string; n
       )}
       {board.canChange && found.state === "ready" && video.by !== undefined && (
         <>
-          <p className={styles.hint}>Only you can play it, for 30 days after it was made. Kept on the canvas, it stays, and everybody who can see the canvas can play it.</p>
+          <p className="hint">Only you can play it, for 30 days after it was made. Kept on the canvas, it stays, and everybody who can see the canvas can play it.</p>
           <Button onClick={() => void keepVideo(board, canvas, node, job.id).catch(setError)}>Keep on the canvas</Button>
-          {error !== undefined && <p className={styles.hint}>{messageOf(error)}</p>}
+          {error !== undefined && <p className="hint">{messageOf(error)}</p>}
         </>
       )}
-      <p className={styles.hint}>
+      <p className="hint">
         {priceOf(job.creditCost)}
         {job.standIn && ` · ${DRAFT.sentence}`}
       </p>
@@ -381,7 +382,7 @@ function StoredVideo({ node, asset }: { node: Node; asset: string }) {
     <section className={styles.group} aria-label="Video">
       <VideoPlayer source={fileUrl(asset)} title={node.title} className={styles.video} />
       {data?.durationSeconds !== undefined && (
-        <p className={styles.hint}>
+        <p className="hint">
           {data.durationSeconds} s{data.hasAudio === true && ", with sound"}
         </p>
       )}
@@ -500,7 +501,7 @@ function ActionForm({ board, canvas, action, sources: selected, attempt }: Actio
   const what = possible.length < nodes.length && possible.length > 0 ? `${possible.length} of ${nodes.length}` : count(nodes.length, "image");
   return (
     <form ref={form} className={styles.form} onSubmit={(event) => void start(event)}>
-      <p className={styles.hint}>{action.summary}</p>
+      <p className="hint">{action.summary}</p>
       {!stage && shown?.asset !== undefined && action.medium === "image" && <ActionPreview key={shown.asset} action={action} entries={entriesAt} asset={shown.asset} />}
       {isBatch && <Each nodes={nodes} related={isReading ? [] : related} at={at} show={showAt} />}
       {needsSecond && !stage && <InputField label={action.inputs[1]?.title ?? "Image"} choices={others} hint={selected.length > 2 ? "Choose one…" : undefined} value={other?.id ?? ""} set={setSecond} />}
@@ -513,7 +514,7 @@ function ActionForm({ board, canvas, action, sources: selected, attempt }: Actio
           set={(value) => (stage ? board.set({ stage: entered(stage, parameter.id, value) }) : setEntries((entries) => ({ ...entries, [parameter.id]: value })))}
         />
       ))}
-      {nodes.length > MOST_RESULTS && <p className={styles.problem}>{TOO_MANY}.</p>}
+      {nodes.length > MOST_RESULTS && <p className="problem">{TOO_MANY}.</p>}
       <Unanswered />
       <QueueHint queues={["image"]} />
       <Button
@@ -526,83 +527,10 @@ function ActionForm({ board, canvas, action, sources: selected, attempt }: Actio
       </Button>
       {/* Below the button, which has the keyboard and stays in view. */}
       {error !== undefined && (
-        <p className={styles.problem} role="alert">
+        <p className="problem" role="alert">
           {problems[""] ?? (Object.keys(problems).length > 0 ? "Some values are not possible." : messageOf(error))}
         </p>
       )}
     </form>
   );
 }
-
-/** In a field for a text, Enter starts, and with Shift it begins a line. */
-function submitOnEnter(event: KeyboardEvent<HTMLTextAreaElement>): void {
-  if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
-  event.preventDefault();
-  event.currentTarget.form?.requestSubmit();
-}
-
-export function ParameterField({ parameter, value, problem, set }: { parameter: Parameter; value: string; problem: string | undefined; set: (value: string) => void }) {
-  const { id, title, description, type, required, integer, min, max, step, maxLength, options } = parameter;
-  const hint = problem === undefined ? undefined : `problem-${id}`;
-  const shared = {
-    value,
-    required,
-    title: description,
-    "aria-invalid": problem !== undefined,
-    "aria-describedby": hint,
-    onChange: ({ target }: { target: { value: string } }) => set(target.value),
-  };
-  if (isAnchor(parameter)) {
-    return (
-      <fieldset className={styles.anchors}>
-        <legend title={description}>{title}</legend>
-        <div>
-          {options?.map((option) => (
-            <label key={option.value} title={option.label}>
-              <input type="radio" name={id} value={option.value} checked={value === String(option.value)} onChange={shared.onChange} aria-label={option.label} />
-            </label>
-          ))}
-        </div>
-      </fieldset>
-    );
-  }
-  const field = (
-    <label className={styles.field}>
-      <span>{title}</span>
-      {type === "select" ? (
-        <select {...shared}>
-          {options?.map((option) => (
-            <option key={option.value} value={option.value}>
-              {option.label}
-            </option>
-          ))}
-        </select>
-      ) : type === "text" && (maxLength ?? 0) > 100 ? (
-        <textarea {...shared} rows={3} maxLength={maxLength} dir="auto" onKeyDown={submitOnEnter} />
-      ) : type === "number" ? (
-        <input {...shared} type="number" min={min} max={max} step={integer ? (step ?? 1) : "any"} />
-      ) : (
-        <input {...shared} type="text" maxLength={maxLength} list={options ? `options-${id}` : undefined} dir="auto" />
-      )}
-      {problem !== undefined && (
-        <span id={hint} className={styles.problem}>
-          {problem}
-        </span>
-      )}
-    </label>
-  );
-  if (type !== "text" || !options) return field;
-  return (
-    <>
-      {field}
-      <datalist id={`options-${id}`}>
-        {options.map((option) => (
-          <option key={option.value} value={option.value}>
-            {option.label}
-          </option>
-        ))}
-      </datalist>
-    </>
-  );
-}
-

@@ -9,7 +9,7 @@ import { Button, Icon, type IconName } from "../ui/parts.tsx";
 import type { Board, Menu, Ui } from "./board.ts";
 import { type Command, COMMANDS, isPossible } from "./commands.ts";
 import styles from "./phone.module.css";
-import { FileInput } from "./toolbar.tsx";
+import { BoardFiles } from "./toolbar.tsx";
 
 const ADD = ["text", "sticky", "image", "video", "section", "upload"];
 const MORE = ["outline", "inspect", "recipes", "fit", "filter", "redo", "lines", "select-all", "export", "present", "palette"];
@@ -80,7 +80,7 @@ export function PhoneRow({ board, ui, onFiles }: { board: Board; ui: Ui; onFiles
       {may("asset:read") && <RowItem icon="image" label="Pictures" {...panel("assets")} />}
       {may("job:manage") && <RowItem icon="clock" label="Queue" {...panel("runs")} />}
       <RowItem icon="more" label="More" panel="more" {...menu("more")} />
-      {canChange && <FileInput onFiles={onFiles} />}
+      {canChange && <BoardFiles onFiles={onFiles} />}
     </div>
   );
 }

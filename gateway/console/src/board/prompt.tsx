@@ -17,7 +17,7 @@ import { isNarrow, useIsNarrow, useIsTouch } from "../ui/screen.ts";
 import type { Box } from "../view.ts";
 import { payerOf } from "../words.ts";
 import { explained, isOver, statusOf } from "../work.ts";
-import { ASSET, draggedAsset } from "./asset-panel.tsx";
+import { ASSET, draggedAsset } from "./dragged.ts";
 import { itemsOf } from "./bar.ts";
 import { MOST_RESULTS, startBatch, TOO_MANY } from "./batch.ts";
 import type { Board, Ui } from "./board.ts";

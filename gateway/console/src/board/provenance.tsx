@@ -23,18 +23,11 @@ const OPERATIONS: Record<string, string> = { edit: "Edited", variations: "Varied
 export function ProvenanceOf({ board, node }: { board: Board; node: Node }) {
   const { session } = useSession();
   const { provenance, prompt } = node.metadata;
-  const text = provenance?.prompt ?? prompt;
   const draft = isFailed(node) ? undefined : draftOf(board.graph, node);
-  if (!provenance && !text && node.asset === undefined) return null;
+  if (!provenance && !prompt && node.asset === undefined) return null;
   return (
     <section className={styles.group} aria-label="How it was made">
-      {provenance && <Origin provenance={provenance} />}
-      {text && (
-        <blockquote className={styles.prompt} dir="auto">
-          {text}
-        </blockquote>
-      )}
-      {provenance?.actionId && <Parameters action={provenance.actionId} params={(provenance.params ?? {}) as Record<string, unknown>} />}
+      <HowMade node={node} className={styles.prompt} />
       {provenance && <Sources board={board} provenance={provenance} />}
       <p className={styles.links}>
         {draft && board.canChange && session.scopes.includes("image:generate") && (
@@ -55,7 +48,24 @@ export function ProvenanceOf({ board, node }: { board: Board; node: Node }) {
   );
 }
 
-export function Origin({ provenance }: { provenance: Provenance }) {
+/** What made a node, with which words and values. */
+export function HowMade({ node: { metadata }, className }: { node: Node; className?: string | undefined }) {
+  const { provenance, prompt } = metadata;
+  const text = provenance?.prompt ?? prompt;
+  return (
+    <>
+      {provenance && <Origin provenance={provenance} />}
+      {text && (
+        <blockquote className={className} dir="auto">
+          {text}
+        </blockquote>
+      )}
+      {provenance?.actionId && <Parameters action={provenance.actionId} params={provenance.params ?? {}} />}
+    </>
+  );
+}
+
+function Origin({ provenance }: { provenance: Provenance }) {
   const { kind, operation = "", model, provider, actionId, actionVersion, size, quality, standIn, sourceUrl, createdAt, elements, mask, maskNotApplied } = provenance;
   const what = [size, quality, mask && (maskNotApplied ? "its mask could not be applied" : "within a mask"), elements.length > 0 && `with ${count(elements.length, "Element")}`].filter(Boolean).join(" · ");
   return (
@@ -79,10 +89,10 @@ export function Origin({ provenance }: { provenance: Provenance }) {
           {ago(createdAt)}
         </time>
       </p>
-      {standIn && <p className={styles.hint}>{DRAFT.sentence}</p>}
-      {what !== "" && <p className={styles.hint}>{what}</p>}
+      {standIn && <p className="hint">{DRAFT.sentence}</p>}
+      {what !== "" && <p className="hint">{what}</p>}
       {sourceUrl && (
-        <p className={styles.hint} dir="auto">
+        <p className="hint" dir="auto">
           From {sourceUrl}
         </p>
       )}
@@ -91,7 +101,7 @@ export function Origin({ provenance }: { provenance: Provenance }) {
 }
 
 /** The parameters of an Action, by their titles. */
-export function Parameters({ action, params }: { action: string; params: Record<string, unknown> }) {
+function Parameters({ action, params }: { action: string; params: Record<string, unknown> }) {
   const { data } = useQuery({ queryKey: ["action", action], queryFn: ({ signal }) => api.action(action, signal), staleTime: Infinity });
   const known = data?.parameters ?? [];
   const entries = Object.entries(params);
@@ -132,7 +142,7 @@ function Sources({ board, provenance }: { board: Board; provenance: Provenance }
             ) : (
               <span>From an image that is not on this canvas any more</span>
             )}
-            {role && <span className={styles.hint}>for {role}</span>}
+            {role && <span className="hint">for {role}</span>}
           </li>
         );
       })}

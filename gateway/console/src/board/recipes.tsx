@@ -15,7 +15,7 @@ import { Button, Failure, Icon, Waiting } from "../ui/parts.tsx";
 import type { Board } from "./board.ts";
 import { newNode } from "./gestures.ts";
 import { Search } from "../ui/search.tsx";
-import panel from "./recipes.module.css";
+import panel from "./recipe-panel.module.css";
 import { FIT, type Start, startInto, startOn } from "./runs.ts";
 import { around, boxOf } from "./spatial.ts";
 import { WorkflowForm } from "./workflow.tsx";
@@ -149,14 +149,14 @@ function List({ board, nodes, open }: { board: Board; nodes: Node[]; open: (view
           ))}
         </ul>
       )}
-      {data?.recipes.length === 0 && <p className={sheet.hint}>No Recipe matches.</p>}
-      {data?.page.nextCursor && <p className={sheet.hint}>There are more. Search to find them.</p>}
+      {data?.recipes.length === 0 && <p className="hint">No Recipe matches.</p>}
+      {data?.page.nextCursor && <p className="hint">There are more. Search to find them.</p>}
       <div className={panel.make}>
         <Button disabled={nodes.length === 0} onClick={() => open({ kind: "make", ids: nodes.map(({ id }) => id) })}>
           <Icon name="plus" size={16} />
           Make a Recipe from the selection
         </Button>
-        {nodes.length === 0 && <p className={sheet.hint}>Select a Section, or what goes in and comes out.</p>}
+        {nodes.length === 0 && <p className="hint">Select a Section, or what goes in and comes out.</p>}
       </div>
     </>
   );
@@ -242,12 +242,12 @@ function RecipeSheet({ board, canvas, nodes, revision, chosen, open, recipe }: S
     <>
       <div className={panel.intro}>
         <h3 dir="auto">{recipe.name}</h3>
-        <p className={sheet.hint} dir="auto">
+        <p className="hint" dir="auto">
           {recipe.summary ?? recipe.description}
         </p>
         <Terms recipe={recipe} />
       </div>
-      {instance !== undefined && <p className={sheet.hint}>What is left empty comes from this instance, or from what is connected to it.</p>}
+      {instance !== undefined && <p className="hint">What is left empty comes from this instance, or from what is connected to it.</p>}
       <RunForm
         recipe={recipe}
         instance={instance}

@@ -6,6 +6,7 @@ import type { News, OpenConflict, Snapshot } from "../sync/types.ts";
 import { Button, Icon, messageOf } from "../ui/parts.tsx";
 import type { Board, Remedy } from "./board.ts";
 import { deedIn, isAgent } from "./news.ts";
+import parts from "../ui/parts.module.css";
 import styles from "./status.module.css";
 import { subjectOf, textOf } from "./unsent-files.ts";
 import { SaveUnsent } from "./unsent.tsx";
@@ -139,7 +140,7 @@ function ConflictCard({ board, conflict }: { board: Board; conflict: OpenConflic
     board.surface?.focus();
   };
   return (
-    <section className={styles.card} aria-label="Conflict" data-card>
+    <section className={`${parts.card} ${styles.card}`} aria-label="Conflict" data-card>
       <h3>{subjectOf(board.graph, conflict)} was changed by someone else at the same time</h3>
       <dl>
         <dt>Yours</dt>

@@ -1,8 +1,8 @@
 /** The tools at the left edge, and the history. */
 import { type ReactNode, useEffect, useRef, useSyncExternalStore } from "react";
+import { FileInput } from "../ui/file-input.tsx";
 import { keyNames } from "../ui/keys.ts";
 import { Button, Icon } from "../ui/parts.tsx";
-import { ACCEPTED } from "../uploads.ts";
 import type { Board, Ui } from "./board.ts";
 import { CHOOSE_FILES, type Command, COMMANDS, isPossible } from "./commands.ts";
 import styles from "./editor.module.css";
@@ -46,34 +46,22 @@ export function Toolbar({ board, ui, onFiles }: { board: Board; ui: Ui; onFiles:
           <Tool board={board} id="section" icon="section" />
           <hr />
           <Tool board={board} id="upload" icon="upload" />
-          <FileInput onFiles={onFiles} />
+          <BoardFiles onFiles={onFiles} />
         </>
       )}
     </div>
   );
 }
 
-export function FileInput({ onFiles }: { onFiles: (files: File[]) => void }) {
+/** The field that the command for it opens. */
+export function BoardFiles({ onFiles }: { onFiles: (files: File[]) => void }) {
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => {
     const open = () => input.current?.click();
     addEventListener(CHOOSE_FILES, open);
     return () => removeEventListener(CHOOSE_FILES, open);
   }, []);
-  return (
-    <input
-      ref={input}
-      type="file"
-      multiple
-      hidden
-      accept={ACCEPTED}
-      aria-label="Images to upload"
-      onChange={(event) => {
-        onFiles([...(event.target.files ?? [])]);
-        event.target.value = "";
-      }}
-    />
-  );
+  return <FileInput ref={input} multiple onFiles={onFiles} />;
 }
 
 export function History({ board, undo, redo }: { board: Board; undo: string | undefined; redo: string | undefined }): ReactNode {

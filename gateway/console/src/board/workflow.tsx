@@ -12,7 +12,7 @@ import { Unanswered } from "../library/unanswered.tsx";
 import { bodyOf, keyed, MOST_INPUTS, MOST_OUTPUTS, type Part, partProblems, partsOf, proposed } from "../recipes/workflow.ts";
 import { Button, messageOf } from "../ui/parts.tsx";
 import type { Board } from "./board.ts";
-import panel from "./recipes.module.css";
+import panel from "./recipe-panel.module.css";
 
 interface Props {
   board: Board;
@@ -81,7 +81,7 @@ export function WorkflowForm({ board, canvas, ids, made }: Props) {
 
   return (
     <form className={sheet.form} noValidate onSubmit={(event) => void make(event)}>
-      <p className={sheet.hint}>The new Recipe is yours alone. Its first instance goes onto this canvas; nothing runs.</p>
+      <p className="hint">The new Recipe is yours alone. Its first instance goes onto this canvas; nothing runs.</p>
       <Field label="Name of the Recipe" id="workflow-name" problem={problems["name"]}>
         {(shared) => <input {...shared} type="text" dir="auto" maxLength={160} value={name} onChange={({ target }) => setName(target.value)} />}
       </Field>
@@ -91,9 +91,9 @@ export function WorkflowForm({ board, canvas, ids, made }: Props) {
       {parts.map((part, index) => (
         <PartFields key={part.id} part={part} title={board.graph.nodes.get(part.id)?.title || `${kindOf(part.type)} ${index + 1}`} all={all} problems={problems} change={(to) => change(part.id, to)} />
       ))}
-      {parts.length === 0 && <p className={sheet.problem}>The selection has no images and texts.</p>}
+      {parts.length === 0 && <p className="problem">The selection has no images and texts.</p>}
       {problems[""] !== undefined && (
-        <p className={sheet.problem} role="alert">
+        <p className="problem" role="alert">
           {problems[""]}
         </p>
       )}

@@ -7,7 +7,7 @@ import { TextBox } from "./comparison.tsx";
 import { type Grab, grab } from "./grab.ts";
 import { entryOf } from "./forms.ts";
 import { useImage } from "./images.ts";
-import { ParameterField } from "./inspector.tsx";
+import { ParameterField } from "./parameter-field.tsx";
 import { usePixels } from "./pixels.ts";
 import { allParams } from "./shapes.ts";
 import { entered, type Stage, stepped, withBoxAt } from "./stage.ts";

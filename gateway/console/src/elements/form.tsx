@@ -133,7 +133,7 @@ export function ElementForm({ element, images = NONE, done, close }: Props) {
             </li>
           </ul>
           {problems["sourceAssetIds"] !== undefined && (
-            <p id={`${prefix}sources-problem`} className={sheet.problem}>
+            <p id={`${prefix}sources-problem`} className="problem">
               {problems["sourceAssetIds"]}
             </p>
           )}
@@ -156,11 +156,11 @@ export function ElementForm({ element, images = NONE, done, close }: Props) {
           </fieldset>
         )}
         {problems[""] !== undefined && (
-          <p className={sheet.problem} role="alert">
+          <p className="problem" role="alert">
             {problems[""]}
           </p>
         )}
-        {element && <p className={sheet.hint}>Saving makes version {element.version + 1}. Results that were made with earlier versions keep them.</p>}
+        {element && <p className="hint">Saving makes version {element.version + 1}. Results that were made with earlier versions keep them.</p>}
         <Button look="primary" type="submit" isBusy={isSaving}>
           {isSaving ? "Saving…" : element ? `Save as version ${element.version + 1}` : "Create the Element"}
         </Button>

@@ -14,7 +14,7 @@ export function Field({ label, id, problem, children }: { label: string; id: str
       <label htmlFor={id}>{label}</label>
       {children({ id, "aria-invalid": problem !== undefined, "aria-describedby": problem === undefined ? undefined : `${id}-problem` })}
       {problem !== undefined && (
-        <p id={`${id}-problem`} className={sheet.problem}>
+        <p id={`${id}-problem`} className="problem">
           {problem}
         </p>
       )}

@@ -10,10 +10,10 @@ import { retryUntilAnswered } from "../retry.ts";
 import { CanvasFilter } from "../screens/canvas-filter.tsx";
 import { useSession } from "../session.ts";
 import { Modal } from "../ui/dialog.tsx";
+import { FileInput } from "../ui/file-input.tsx";
 import { useNextPages, useSettled } from "../ui/hooks.ts";
 import { Button, Empty, Failure, Icon, Notice, Waiting } from "../ui/parts.tsx";
 import { Filters, Search } from "../ui/search.tsx";
-import { ACCEPTED } from "../uploads.ts";
 import { isEditable, isOwned } from "./canvases.ts";
 import { ASSETS, type Filter, type Listed, pageOf, sinceOf, type Sort, TIMES, type Where } from "./listing.ts";
 import { useModelNames } from "./models.ts";
@@ -187,17 +187,7 @@ function Upload({ isBusy, isFull, add }: { isBusy: boolean; isFull: boolean; add
         <Icon name="upload" size={16} />
         {isBusy ? "Uploading…" : "Upload"}
       </Button>
-      <input
-        ref={files}
-        hidden
-        type="file"
-        accept={ACCEPTED}
-        aria-label="Image to upload"
-        onChange={({ target }) => {
-          add(target.files?.[0]);
-          target.value = "";
-        }}
-      />
+      <FileInput ref={files} onFiles={([file]) => add(file)} />
     </>
   );
 }

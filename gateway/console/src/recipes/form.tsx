@@ -130,12 +130,12 @@ export function RunForm({ recipe, instance, held = NOTHING, canvas, revision, gi
         </details>
       )}
       {problems[""] !== undefined && (
-        <p className={sheet.problem} role="alert">
+        <p className="problem" role="alert">
           {problems[""]}
         </p>
       )}
       <Unanswered />
-      {refusal !== undefined && <p className={sheet.hint}>{refusal}</p>}
+      {refusal !== undefined && <p className="hint">{refusal}</p>}
       <div className={sheet.buttons}>
         <Button look="primary" type="submit" isBusy={busy !== undefined} disabled={refusal !== undefined || (shown === undefined && cap.trim() === "")}>
           {busy === "run" ? "Starting…" : shown === undefined ? "Run" : `Run · ${priceOf(shown)}`}
@@ -147,13 +147,13 @@ export function RunForm({ recipe, instance, held = NOTHING, canvas, revision, gi
         )}
       </div>
       {quote?.waitingFor ? (
-        <p className={sheet.hint} role="status">
+        <p className="hint" role="status">
           It would wait. {waitingFor(quote.waitingFor)}.
         </p>
       ) : (
         <QueueHint queues={["generation"]} />
       )}
-      {shown !== undefined && shown > 0 && balance.data !== undefined && <p className={sheet.hint}>{count(balance.data, "credit")} left</p>}
+      {shown !== undefined && shown > 0 && balance.data !== undefined && <p className="hint">{count(balance.data, "credit")} left</p>}
     </form>
   );
 }
@@ -227,7 +227,7 @@ function PortField({ id, port, isOptional, isHeld, value, problem, canvas, texts
         {isOptional && <small>optional</small>}
       </label>
       {port.description && (
-        <p id={`${id}-hint`} className={sheet.hint} dir="auto">
+        <p id={`${id}-hint`} className="hint" dir="auto">
           {port.description}
         </p>
       )}
@@ -269,7 +269,7 @@ function PortField({ id, port, isOptional, isHeld, value, problem, canvas, texts
         chooseImage
       )}
       {problem !== undefined && (
-        <p id={`${id}-problem`} className={sheet.problem}>
+        <p id={`${id}-problem`} className="problem">
           {problem}
         </p>
       )}

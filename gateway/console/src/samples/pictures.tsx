@@ -1,5 +1,5 @@
 /** Images that come with the console: `README.md`. */
-import styles from "./pictures.module.css";
+import styles from "./sample.module.css";
 
 const FILES = import.meta.glob<string>("./*.jpg", { eager: true, query: "?url", import: "default" });
 

@@ -5,13 +5,14 @@ import type { Asset } from "../assets.ts";
 import { ASSETS } from "../library/listing.ts";
 import { Pictures } from "../library/pictures.tsx";
 import { useSession } from "../session.ts";
+import { FileInput } from "../ui/file-input.tsx";
 import { useAddress, useTitle } from "../ui/hooks.ts";
 import { Button, Empty, Icon } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
 import { laterDialog } from "../ui/later.tsx";
 import { Shell } from "../ui/shell.tsx";
 import { UploadList } from "../ui/upload-list.tsx";
-import { ACCEPTED, refusalOf, Uploads, uploadsTo } from "../uploads.ts";
+import { refusalOf, Uploads, uploadsTo } from "../uploads.ts";
 import styles from "./assets.module.css";
 import list from "./list.module.css";
 import { type Picture, pictureOf } from "./picture.ts";
@@ -124,18 +125,7 @@ function UploadButton({ add }: { add: (files: File[]) => void }) {
         <Icon name="upload" size={16} />
         Upload
       </Button>
-      <input
-        ref={input}
-        type="file"
-        multiple
-        hidden
-        accept={ACCEPTED}
-        aria-label="Images to upload"
-        onChange={({ target }) => {
-          add([...(target.files ?? [])]);
-          target.value = "";
-        }}
-      />
+      <FileInput ref={input} multiple onFiles={add} />
     </>
   );
 }

@@ -58,7 +58,7 @@ export function Canvases() {
     refetchInterval: ({ state }) => (state.data?.pages.length === 1 ? 15_000 : false),
   });
   // A canvas that changes while pages are read can be on two of them.
-  const canvases = [...new Map(list.data?.pages.flatMap((page) => page.canvases).map((canvas) => [canvas.handle, canvas])).values()];
+  const canvases = [...new Map(list.data?.pages.flatMap(({ canvases }) => canvases).map((canvas) => [canvas.handle, canvas])).values()];
   const needle = wanted.trim().toLocaleLowerCase();
   const found = canvases.filter((canvas) => FILTERS[filter].has(canvas) && canvas.title.toLocaleLowerCase().includes(needle));
 

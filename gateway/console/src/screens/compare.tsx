@@ -2,16 +2,12 @@
 import { useQueries } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { assetQuery } from "../board/images.ts";
-import { percent } from "../format.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { combinationOf } from "../ui/keys.ts";
-import { usePanZoom, ZOOM_STEP } from "../ui/pan-zoom.ts";
 import styles from "./look.module.css";
-import { type Deed, MARGIN, Tool, useKeys } from "./look.tsx";
+import { type Deed, Tool, useKeys, useViewing } from "./look.tsx";
 import type { Picture } from "./picture.ts";
 import { Sheet } from "./sheet.tsx";
-
-export const MOST_COMPARED = 8;
 
 type Mode = "slider" | "side" | "onion" | "grid";
 const MODES: Record<Mode, string> = { slider: "Slider", side: "Side by side", onion: "Onion skin", grid: "Grid" };
@@ -47,13 +43,11 @@ export function Compare({ pictures, framed, frame, set, deeds, marks, said, look
   const known = useQueries({ queries: pictures.map(({ asset }) => assetQuery(asset)) }).map(({ data }) => data);
   // All lie in the plane of the one with the most pixels.
   const plane = known.reduce((most, one) => (one && one.width * one.height > most.width * most.height ? one : most), { width: 1, height: 1 });
-  const box = { x: 0, y: 0, width: plane.width, height: plane.height };
-  const { setFrame, view, isMoved, zoomBy, zoomTo, showAll, pointOf, handlers } = usePanZoom(box, { isWheelZoom: true, margin: MARGIN, of: `${mode} ${box.width} ${box.height}` });
+  const { view, isMoved, showPixels, keys: zoomKeys, frame: shown, scale } = useViewing(plane, mode);
   const isStacked = mode === "slider" || mode === "onion";
   const at = Math.max(pictures.findIndex(({ id }) => id === framed), 0);
   const ids = pictures.map(({ id }) => id);
   const move = (by: 1 | -1) => (isStacked ? setPart(Math.min(Math.max(part + by * STEP, 0), 100)) : frame(ids[(at + by + ids.length) % ids.length] ?? ""));
-  const showPixels = () => (isMoved ? showAll() : zoomTo(1 / devicePixelRatio));
   const leaveOut = () => {
     const rest = ids.filter((id) => id !== ids[at]);
     frame(rest[Math.min(at, rest.length - 1)] ?? "");
@@ -61,6 +55,7 @@ export function Compare({ pictures, framed, frame, set, deeds, marks, said, look
   };
 
   const keys: Record<string, () => void> = {
+    ...zoomKeys,
     M: () => choose(modes[(modes.indexOf(mode) + 1) % modes.length]),
     X: () => set([...ids.slice(1), ...ids.slice(0, 1)]),
     A: () => setIsFilling(!isFilling),
@@ -69,10 +64,6 @@ export function Compare({ pictures, framed, frame, set, deeds, marks, said, look
     ArrowLeft: () => move(-1),
     ArrowRight: () => move(1),
     Enter: () => look(ids[at] ?? ""),
-    "+": () => zoomBy(ZOOM_STEP),
-    "=": () => zoomBy(ZOOM_STEP),
-    "-": () => zoomBy(1 / ZOOM_STEP),
-    Z: showPixels,
     " ": close,
   };
   useKeys(element, (event) => {
@@ -89,7 +80,6 @@ export function Compare({ pictures, framed, frame, set, deeds, marks, said, look
     </button>
   );
   const columns = mode === "side" ? pictures.length : Math.ceil(Math.sqrt(pictures.length));
-  const scale = percent((view?.scale ?? 1) * devicePixelRatio);
   const names = pictures.map(({ title }) => title || "Untitled");
 
   return (
@@ -126,17 +116,12 @@ export function Compare({ pictures, framed, frame, set, deeds, marks, said, look
       <div ref={setElement} className={styles.body}>
         {children && <div className={styles.notices}>{children}</div>}
         <div
-          ref={setFrame}
           className={styles.panes}
-          data-first
           data-stacked={isStacked || undefined}
-          tabIndex={0}
-          role="group"
           aria-label="Pictures"
           aria-describedby="compare-keys"
           style={{ gridTemplateColumns: isStacked ? "minmax(0, 1fr)" : `repeat(${columns}, minmax(0, 1fr))` }}
-          {...handlers}
-          onDoubleClick={(event) => zoomBy(event.shiftKey ? 0.5 : 2, pointOf(event))}
+          {...shown}
         >
           {isStacked ? (
             <div className={styles.pane} data-pane>

@@ -100,10 +100,10 @@ function Details({ element }: { element: Element }) {
                 {guidelines}
               </p>
             ) : (
-              <p className={sheet.hint}>None. The images speak for themselves.</p>
+              <p className="hint">None. The images speak for themselves.</p>
             )}
             <h2>Source images</h2>
-            {sourceAssetIds.length === 0 && <p className={sheet.hint}>None. The guidelines alone guide the results.</p>}
+            {sourceAssetIds.length === 0 && <p className="hint">None. The guidelines alone guide the results.</p>}
             <ul className={styles.images}>
               {sourceAssetIds.map((source, index) => (
                 <li key={source} data-missing={sourceHealth.unavailableSourceAssetIds.includes(source)}>

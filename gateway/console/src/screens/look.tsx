@@ -1,5 +1,5 @@
 /** One picture or video, large: to look at it closely, to go through those beside it, and to do something with it. */
-import { type ReactNode, useEffect, useEffectEvent, useState } from "react";
+import { type MouseEvent, type ReactNode, useEffect, useEffectEvent, useState } from "react";
 import { fileUrl } from "../api.ts";
 import { factsOf } from "../assets.ts";
 import { useAsset, useImage } from "../board/images.ts";
@@ -8,6 +8,7 @@ import { Dialog } from "../ui/dialog.tsx";
 import { combinationOf, keyNames } from "../ui/keys.ts";
 import { usePanZoom, ZOOM_STEP } from "../ui/pan-zoom.ts";
 import { Button, Icon, type IconName } from "../ui/parts.tsx";
+import type { Size } from "../view.ts";
 import styles from "./look.module.css";
 import type { Picture } from "./picture.ts";
 import { isTooLarge, Sheet, Small } from "./sheet.tsx";
@@ -23,7 +24,7 @@ export interface Deed {
 }
 
 /** What stays empty around a whole picture, in pixels. */
-export const MARGIN = { width: 16, height: 16 };
+const MARGIN = { width: 16, height: 16 };
 /** How many pictures the strip shows on either side. */
 const BESIDE = 16;
 
@@ -68,7 +69,7 @@ export function useKeys(frame: HTMLElement | null, keys: (event: KeyboardEvent) 
   }, [frame]);
 }
 
-export const titled = (label: string, keys: readonly string[]): string => (keys[0] === undefined ? label : `${label} (${keyNames(keys[0]).join(" ")})`);
+const titled = (label: string, keys: readonly string[]): string => (keys[0] === undefined ? label : `${label} (${keyNames(keys[0]).join(" ")})`);
 
 /** A button that leaves the keyboard where it is when it is clicked: keys go on to be those of the dialog. */
 export function Tool({ label, icon, keys, isPressed, run, children }: Omit<Deed, "icon"> & { icon?: IconName | undefined; children?: ReactNode }) {
@@ -80,29 +81,42 @@ export function Tool({ label, icon, keys, isPressed, run, children }: Omit<Deed,
   );
 }
 
+/** The part of a plane that is shown: its frame, keys and scale. While `of` stays the same, so does the part. */
+export function useViewing({ width, height }: Size, of = "") {
+  const { setFrame, view, isMoved, zoomBy, zoomTo, showAll, pointOf, handlers } = usePanZoom({ x: 0, y: 0, width, height }, { isWheelZoom: true, margin: MARGIN, of: `${of} ${width} ${height}` });
+  const showPixels = () => (isMoved ? showAll() : zoomTo(1 / devicePixelRatio));
+  const closer = () => zoomBy(ZOOM_STEP);
+  const farther = () => zoomBy(1 / ZOOM_STEP);
+  const keys: Record<string, () => void> = { "+": closer, "=": closer, "-": farther, Z: showPixels };
+  const frame = {
+    ...handlers,
+    ref: setFrame,
+    "data-first": true,
+    tabIndex: 0,
+    role: "group",
+    onDoubleClick: (event: MouseEvent) => zoomBy(event.shiftKey ? 0.5 : 2, pointOf(event)),
+  };
+  return { view, isMoved, closer, farther, showPixels, keys, frame, scale: percent((view?.scale ?? 1) * devicePixelRatio) };
+}
+
 export function Look({ picture, siblings, source, made, go, compare, deeds, marks, said, about, isAboutOpen = false, close, children }: Props) {
   const { id, asset, title, isVideo } = picture;
   const { data } = useAsset(asset);
   const [hasAbout, setHasAbout] = useState(isAboutOpen);
   const plane = data && data.width > 0 && !isVideo ? { width: data.width, height: data.height } : undefined;
-  const box = { x: 0, y: 0, width: plane?.width ?? 1, height: plane?.height ?? 1 };
   // Variants of one size are seen at the same place, one after the other.
-  const { setFrame, view, isMoved, zoomBy, zoomTo, showAll, pointOf, handlers } = usePanZoom(box, { isWheelZoom: true, margin: MARGIN, of: `${box.width} ${box.height}` });
+  const { view, isMoved, closer, farther, showPixels, keys: zoomKeys, frame, scale } = useViewing(plane ?? { width: 1, height: 1 });
   const [element, setElement] = useState<HTMLElement | null>(null);
   const at = siblings.findIndex((one) => one.id === id);
   const [before, after] = [siblings[at - 1], siblings[at + 1]];
   const step = (to: Picture | undefined) => to && go(to.id);
-  const showPixels = () => (isMoved ? showAll() : zoomTo(1 / devicePixelRatio));
 
   const keys: Record<string, () => void> = {
+    ...zoomKeys,
     ArrowLeft: () => step(before),
     ArrowRight: () => step(after),
     ArrowUp: () => step(source),
     ArrowDown: () => step(made),
-    "+": () => zoomBy(ZOOM_STEP),
-    "=": () => zoomBy(ZOOM_STEP),
-    "-": () => zoomBy(1 / ZOOM_STEP),
-    Z: showPixels,
     I: () => setHasAbout(!hasAbout),
     " ": close,
   };
@@ -111,7 +125,6 @@ export function Look({ picture, siblings, source, made, go, compare, deeds, mark
     return deeds.find((deed) => deed.keys.includes(combination))?.run ?? keys[combination];
   });
 
-  const scale = percent((view?.scale ?? 1) * devicePixelRatio);
   const place = siblings.length > 1 && at >= 0 ? `${at + 1} of ${siblings.length}` : undefined;
   return (
     <Dialog label={title || "Untitled"} className={styles.dialog} close={close}>
@@ -132,7 +145,7 @@ export function Look({ picture, siblings, source, made, go, compare, deeds, mark
       </p>
       <div ref={setElement} className={styles.body}>
         {children && <div className={styles.notices}>{children}</div>}
-        <div ref={setFrame} className={styles.frame} data-first tabIndex={0} role="group" aria-label="Picture" aria-describedby="look-keys" {...handlers} onDoubleClick={(event) => zoomBy(event.shiftKey ? 0.5 : 2, pointOf(event))}>
+        <div className={styles.frame} aria-label="Picture" aria-describedby="look-keys" {...frame}>
           {isVideo ? (
             // oxlint-disable-next-line jsx-a11y/media-has-caption -- the service makes no captions
             <video key={asset} src={fileUrl(asset)} controls autoPlay preload="auto" playsInline aria-label={title || "Video"} />
@@ -145,11 +158,11 @@ export function Look({ picture, siblings, source, made, go, compare, deeds, mark
         <Sides before={before} after={after} source={source} made={made} go={go} />
         {!isVideo && (
           <div className={styles.zoom} role="group" aria-label="Zoom">
-            <Tool label="Zoom out" icon="minus" keys={["-"]} run={() => zoomBy(1 / ZOOM_STEP)} />
+            <Tool label="Zoom out" icon="minus" keys={["-"]} run={farther} />
             <Tool label={`${scale}: ${isMoved ? "show it whole" : "pixel by pixel"}`} keys={["Z"]} run={showPixels}>
               {scale}
             </Tool>
-            <Tool label="Zoom in" icon="plus" keys={["+"]} run={() => zoomBy(ZOOM_STEP)} />
+            <Tool label="Zoom in" icon="plus" keys={["+"]} run={closer} />
           </div>
         )}
         {hasAbout && (

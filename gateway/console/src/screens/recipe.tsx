@@ -158,7 +158,7 @@ function Details({ recipe }: { recipe: Recipe }) {
                     </span>
                   </div>
                   {description && (
-                    <p className={sheet.hint} dir="auto">
+                    <p className="hint" dir="auto">
                       {description}
                     </p>
                   )}

@@ -58,7 +58,7 @@ export function Review({ review, remedies }: { review: CanvasReview; remedies?: 
           <Findings findings={notes} remedies={remedies} />
         </details>
       )}
-      {truncated && <p className={styles.hint}>There is more than is listed here.</p>}
+      {truncated && <p className="hint">There is more than is listed here.</p>}
     </>
   );
 }
@@ -123,7 +123,7 @@ function Fidelity({ fidelity, remedies }: { fidelity: Fidelity; remedies: Remedi
   return (
     <section className={styles.group}>
       <h3>The product in the results</h3>
-      <p className={styles.hint}>
+      <p className="hint">
         {status === "passed" ? "Every result contains the product’s own pixels. " : "Compare these with the product. "}
         {reviewedOutputCount > 0 && status !== "passed" && `${count(reviewedOutputCount, "other result")} with its own pixels need no look. `}
         The service follows how images were made; it does not compare them.

@@ -27,7 +27,7 @@ export function Field({ label, hint, problem, children }: FieldProps) {
       {children({ id, "aria-describedby": described || undefined, "aria-invalid": problem !== undefined })}
       {problem !== undefined && <Wrong id={`${id}-problem`}>{problem}</Wrong>}
       {hint !== undefined && (
-        <p id={`${id}-hint`} className={styles.hint}>
+        <p id={`${id}-hint`} className="hint">
           {hint}
         </p>
       )}
@@ -37,7 +37,7 @@ export function Field({ label, hint, problem, children }: FieldProps) {
 
 /** What is wrong with a field. */
 export const Wrong = ({ id, children }: { id?: string; children: ReactNode }) => (
-  <p id={id} className={styles.problem} role="alert">
+  <p id={id} className="problem" role="alert">
     {children}
   </p>
 );
@@ -74,7 +74,7 @@ export function Copyable({ label, text, onCopy }: { label: string; text: string;
       <span className="unseen" role="status">
         {state === "copied" && `${label} copied`}
       </span>
-      {state === "refused" && <p className={styles.hint}>The browser does not let this page copy. Select the text instead.</p>}
+      {state === "refused" && <p className="hint">The browser does not let this page copy. Select the text instead.</p>}
     </div>
   );
 }

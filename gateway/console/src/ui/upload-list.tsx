@@ -3,6 +3,7 @@ import { removedOf } from "../assets.ts";
 import { count } from "../format.ts";
 import { isRepeatable, type Upload, type Uploads } from "../uploads.ts";
 import { Button, Icon } from "./parts.tsx";
+import parts from "./parts.module.css";
 import styles from "./upload-list.module.css";
 
 interface Props {
@@ -18,7 +19,7 @@ export function UploadList({ uploads, list, dismissed }: Props) {
   const cleaned = list.flatMap(({ key, stored }) => (stored ? [{ key, stored }] : []));
   const removed = removedOf(cleaned.map(({ stored }) => stored));
   return (
-    <section className={styles.card} aria-label="Uploads" data-card>
+    <section className={parts.card} aria-label="Uploads" data-card>
       <h3>{count(list.length, "upload")}</h3>
       {removed !== undefined && (
         <p className={styles.removed} role="status">
