@@ -100,7 +100,7 @@ async fn accounts_are_found_created_invited_and_changed() {
         let list = admin.get(&format!("/admin/accounts?{query}")).await.ok();
         list["accounts"].as_array().expect("a list").iter().map(|it| text(it, "/id").to_owned()).collect()
     };
-    assert_eq!(found(&format!("q=IDA.{unique}")).await, [uid.clone()]);
+    assert_eq!(found(&format!("q=IDA.{unique}")).await, std::slice::from_ref(&uid));
     assert!(found(&format!("q={unique}&role=admin")).await.is_empty());
     assert!(found("q=%25").await.is_empty(), "it is no pattern");
     // Disabling is in force at the next request.
@@ -108,7 +108,7 @@ async fn accounts_are_found_created_invited_and_changed() {
     let disabled = patch(&admin, &path, &json!({"enabled": false})).await.ok();
     assert_eq!(disabled["account"]["enabled"], false);
     invited.at(stack, 1).get("/session").await.expect_error(401, "unauthorized", &[]);
-    assert_eq!(found(&format!("q={unique}&status=disabled")).await, [uid.clone()]);
+    assert_eq!(found(&format!("q={unique}&status=disabled")).await, std::slice::from_ref(&uid));
     patch(&admin, &path, &json!({"enabled": true, "role": "admin", "displayName": "", "storageMax": 1000})).await.ok();
     let changed = admin.get(&path).await.ok()["account"].clone();
     assert_eq!(text(&changed, "/displayName"), format!("ida.{unique}"));
