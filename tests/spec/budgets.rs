@@ -303,6 +303,31 @@ async fn what_is_wrong_with_budgets_is_reported_by_its_fields() {
 }
 
 #[tokio::test]
+async fn who_sets_budgets_is_in_the_audit() {
+    let stack = &Stack::without_workers().await;
+    let person = Holder::new(stack).await;
+    let token = &person.user.token_id;
+    set(&person, token, &["credits:day:5", "outputs:total:7"]).await;
+    let refused = json!({"budgets": [{"unit": "credits", "period": "day", "max": -1}]});
+    person.put(&format!("/tokens/{token}/budgets"), &refused).await.expect(400);
+    set(&person, token, &[]).await;
+    let budget = ["admin", "account", "budget", "--account", &person.user.uid, "--budget", "credits:month:9"];
+    stack.admin(&budget).await.expect_success();
+    let entries = async |event: &str| {
+        let read = person.get(&format!("/audit?event={event}")).await.ok();
+        read["entries"].as_array().expect("entries").clone()
+    };
+    let limits = entries("token.limits").await;
+    let details: Vec<&Value> = limits.iter().map(|entry| &entry["details"]).collect();
+    let first = json!({"token": token, "budgets": ["credits:day:5", "outputs:total:7"]});
+    assert_eq!(details, [&json!({"token": token, "budgets": []}), &first]);
+    assert_eq!(text(&limits[0], "/actor/via"), "session");
+    let of_account = entries("account.budget").await;
+    assert_eq!(of_account[0]["details"], json!({"budgets": ["credits:month:9"]}));
+    assert_eq!((of_account.len(), text(&of_account[0], "/actor/via")), (1, "command"));
+}
+
+#[tokio::test]
 async fn a_tool_is_told_its_budgets_and_when_to_come_back() {
     let stack = &Stack::without_workers().await;
     let person = Holder::new(stack).await;

@@ -9,7 +9,7 @@ export type ChangeAccount = Schemas["ChangeAccount"];
 export type CreateAccount = Schemas["CreateAccount"];
 export type Role = Schemas["Role"];
 export type Work = Schemas["Work"];
-export type WorkStatus = Schemas["WorkStatus"];
+export type WorkStatus = NonNullable<NonNullable<paths["/console/admin/jobs"]["get"]["parameters"]["query"]>["status"]>;
 export type AccountDelivery = Schemas["AccountDelivery"];
 export type DeliveryStatus = Schemas["DeliveryStatus"];
 export type AuditEntry = Schemas["AuditEntry"];
@@ -61,8 +61,11 @@ export const admin = {
 
   publish: (body: Schemas["RecipeFile"]) => answer(routes.POST("/console/admin/recipes", { body, signal: patience() })),
 
+  /** The type of the answer is that of JSON, which is asked for; lines are the other one. */
   audit: (filter: { event?: string; account?: string; outcome?: "ok" | "refused" }, cursor: string | undefined, signal: AbortSignal) =>
-    answer(routes.GET("/console/admin/audit", { params: { query: { limit: 50, ...filter, ...after(cursor) } }, headers: { Accept: "application/json" }, signal })),
+    answer(
+      routes.GET("/console/admin/audit", { params: { query: { limit: 50, ...filter, ...after(cursor) } }, headers: { Accept: "application/json" }, signal }),
+    ) as Promise<Schemas["AuditPage"]>,
 
   health: (signal: AbortSignal) => answer(routes.GET("/console/admin/health", { signal })),
 };

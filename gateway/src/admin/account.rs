@@ -198,7 +198,7 @@ async fn budget(context: &mut Context, name: &str, wanted: &[String]) -> Result 
     let account = account(context, name).await?;
     let mut transaction = db::pool::begin_on(&mut context.connection).await?;
     if let Some(budgets) = wanted {
-        app::budget::set_for_account(&mut transaction, &account.uid, &budgets).await?;
+        app::budget::set_for_account(&mut transaction, &context.actor, &account.uid, &budgets).await?;
     }
     let budgets = db::budgets::list(&mut transaction, &account.uid, &[], BudgetOwner::Account).await?;
     db::pool::commit(transaction).await?;

@@ -15,8 +15,8 @@ pub struct Described {
     pub tags: &'static [(&'static str, &'static str)],
     /// What the shared failures say. In the contract they speak of revisions and scopes.
     pub failures: &'static [(&'static str, &'static str)],
-    /// `true` if a failure has details.
-    pub has_details: bool,
+    /// The members of the details of failures.
+    pub details: &'static [&'static str],
 }
 
 /// The document of what people do.
@@ -52,7 +52,7 @@ pub const CONSOLE: Described = Described {
         ),
         ("UnprocessableEntity", "The request disagrees with what is stored. `fields` names the places."),
     ],
-    has_details: false,
+    details: &[],
 };
 
 /// A document without routes.
@@ -76,9 +76,12 @@ pub fn complete(document: OpenApi, described: &Described) -> Value {
     for (name, description) in described.failures {
         document["components"]["responses"][name]["description"] = (*description).into();
     }
-    let members = document["components"]["schemas"]["ErrorBody"]["properties"].as_object_mut();
-    if let Some(members) = members.filter(|_| !described.has_details) {
+    let schemas = &mut document["components"]["schemas"];
+    if let Some(members) = schemas["ErrorBody"]["properties"].as_object_mut().filter(|_| described.details.is_empty()) {
         members.remove("details");
+    }
+    if let Some(members) = schemas["ErrorDetails"]["properties"].as_object_mut() {
+        members.retain(|name, _| described.details.contains(&name.as_str()));
     }
     drop_unused(&mut document);
     document

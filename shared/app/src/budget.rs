@@ -1,19 +1,22 @@
 //! Setting budgets, by an operator or by the person who owns the account (docs/reference/authentication.md#budgets).
 
 use db::PgConnection;
+use db::audit::{self, Actor, Event};
 use domain::budget::{Budget, BudgetOwner, BudgetState, violations};
 use domain::id::AccountUid;
 use uuid::Uuid;
 
 use crate::{Error, Result};
 
-/// Replaces the budgets of a token of the account, in force for its next start. Returns them with what is spent.
+/// Replaces the budgets of a token of the account, in force for its next start, and writes that into the audit. Returns them with what is
+/// spent.
 ///
 /// # Errors
 ///
 /// The rules of budgets, and [`Error::NotFound`].
 pub async fn set_for_token(
     conn: &mut PgConnection,
+    actor: &Actor,
     account: &AccountUid,
     token: Uuid,
     budgets: &[Budget],
@@ -23,18 +26,27 @@ pub async fn set_for_token(
         return Err(Error::NotFound("token"));
     }
     db::budgets::set(conn, account, Some(token), budgets).await?;
+    let event = Event::TokenLimits { token, budgets: budgets.to_vec() };
+    audit::write(conn, actor, Some(account), &event).await?;
     let all = db::budgets::list(conn, account, &[token], BudgetOwner::Token).await?;
     Ok(all.into_iter().filter(|(authority, _)| authority.is_some()).map(|(_, budget)| budget).collect())
 }
 
-/// Replaces the budgets of the account itself, in force for its next start.
+/// Replaces the budgets of the account itself, in force for its next start, and writes that into the audit.
 ///
 /// # Errors
 ///
 /// The rules of budgets.
-pub async fn set_for_account(conn: &mut PgConnection, account: &AccountUid, budgets: &[Budget]) -> Result<()> {
+pub async fn set_for_account(
+    conn: &mut PgConnection,
+    actor: &Actor,
+    account: &AccountUid,
+    budgets: &[Budget],
+) -> Result<()> {
     check(budgets)?;
-    Ok(db::budgets::set(conn, account, None, budgets).await?)
+    db::budgets::set(conn, account, None, budgets).await?;
+    let event = Event::AccountBudget { budgets: budgets.to_vec() };
+    Ok(audit::write(conn, actor, Some(account), &event).await?)
 }
 
 fn check(budgets: &[Budget]) -> Result<()> {

@@ -86,7 +86,7 @@ pub async fn create(
         return Err(Error::Conflict("the account already has 20 active tokens; revoke one first"));
     };
     if !new.budgets.is_empty() {
-        row.budgets = crate::budget::set_for_token(conn, account, id, &new.budgets).await?;
+        row.budgets = crate::budget::set_for_token(conn, actor, account, id, &new.budgets).await?;
     }
     let scopes = row.scopes.iter().collect();
     let event = Event::TokenCreated { token: id, scopes, surface: row.surface, expires_at: row.expires_at };

@@ -11,7 +11,7 @@ import { Sliders } from "./colors-tool.tsx";
 import { entryOf } from "./forms.ts";
 import { type Grab, grab } from "./grab.ts";
 import { useAsset, useImage } from "./images.ts";
-import { ParameterField } from "./inspector.tsx";
+import { ParameterField } from "./parameter-field.tsx";
 import { laidOver, scaledOverlay } from "./laying.ts";
 import { allParams } from "./shapes.ts";
 import { entered, type Second, type Stage, stepped, withBoxAt } from "./stage.ts";

@@ -6,7 +6,7 @@ import type { Board } from "./board.ts";
 import { Result } from "./comparison.tsx";
 import { entryOf, isAnchor } from "./forms.ts";
 import { type Grab, grab } from "./grab.ts";
-import { ParameterField } from "./inspector.tsx";
+import { ParameterField } from "./parameter-field.tsx";
 import { anchorNear } from "./preview.ts";
 import { previewOn, entered, type Stage, stepped } from "./stage.ts";
 import styles from "./stage.module.css";

@@ -30,7 +30,7 @@ const DESCRIBED: Described = Described {
         ("Unauthorized", "The session is missing, unknown, ended or of another account."),
         ("UnprocessableEntity", "The request disagrees with what is stored. `fields` names the places."),
     ],
-    has_details: true,
+    details: &["reason"],
 };
 
 /// The document without routes.

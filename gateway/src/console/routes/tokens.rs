@@ -201,7 +201,7 @@ pub async fn set_budgets(State(app): State<App>, person: Person, path: PathText,
     let id: Uuid = path.parameter("tokenId")?;
     let wanted = body.checked(SetBudgets::check).await?;
     let mut transaction = app.transaction().await?;
-    let budgets = app::budget::set_for_token(&mut transaction, &person.account, id, &wanted).await?;
+    let budgets = app::budget::set_for_token(&mut transaction, person.actor(), &person.account, id, &wanted).await?;
     db::pool::commit(transaction).await?;
     Ok(reply::ok(&TokenBudgets { budgets }))
 }

@@ -1,5 +1,6 @@
 //! The events of the audit, in one list.
 
+use domain::budget::Budget;
 use domain::id::{AccountUid, AssetHandle, CanvasHandle, RecipeId};
 use domain::{Timestamp, account, canvas, model};
 use serde_json::{Map, Value};
@@ -25,7 +26,7 @@ macro_rules! displayed {
 }
 
 displayed! {
-    AccountUid, AssetHandle, CanvasHandle, RecipeId, Timestamp, Uuid, account::Role, account::Scope, account::Surface, canvas::AccessRole, model::ProviderKind,
+    AccountUid, AssetHandle, Budget, CanvasHandle, RecipeId, Timestamp, Uuid, account::Role, account::Scope, account::Surface, canvas::AccessRole, model::ProviderKind,
 }
 
 macro_rules! plain {
@@ -141,12 +142,16 @@ events! {
     AccountCredit = "account.credit" { amount: i64, balance: i64 },
     /// The storage quota of an account was set, or is the default again. 0 is no limit.
     AccountQuota = "account.quota" { max: Option<i64> },
+    /// The budgets of an account were set.
+    AccountBudget = "account.budget" { budgets: Vec<Budget> },
     /// The stored bytes of accounts were counted again.
     AccountsRecounted = "account.recounted" { accounts: u64, corrected: u64 },
     /// An account was deleted with everything that it owned.
     AccountPurged = "account.purged" { canvases: u64, assets: u64, tokens: u64 },
     /// A token was created.
     TokenCreated = "token.created" { token: Uuid, scopes: Vec<account::Scope>, surface: account::Surface, expires_at: Option<Timestamp> },
+    /// The budgets of a token were set.
+    TokenLimits = "token.limits" { token: Uuid, budgets: Vec<Budget> },
     /// A token was revoked.
     TokenRevoked = "token.revoked" { token: Uuid },
     /// A person allowed a program to use the account, as an app.

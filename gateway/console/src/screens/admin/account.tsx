@@ -15,6 +15,8 @@ import { Refused } from "./list.tsx";
 /** Bytes of a gibibyte, in which quotas are written. */
 const GIB = 1024 ** 3;
 
+const isPast = (time: string | undefined) => time !== undefined && Date.parse(time) <= Date.now();
+
 export function AccountPage({ uid }: { uid: string }) {
   const { data, error, refetch } = useQuery({ queryKey: ["admin", "account", uid], queryFn: ({ signal }) => admin.account(uid, signal), staleTime: 0 });
   if (!data) return error ? <Refused title="The account cannot be loaded" error={error} retry={refetch} /> : <Waiting label="Loading the account" />;
@@ -179,8 +181,7 @@ function QuotaForm({ account, change }: { account: Account; change: (body: Chang
 function Tokens({ uid }: { uid: string }) {
   const { data, error, refetch } = useQuery({ queryKey: ["admin", "tokens", uid], queryFn: ({ signal }) => admin.tokens(uid, signal), staleTime: 0 });
   if (!data) return error ? <Failure title="The tokens cannot be loaded" error={error} retry={refetch} /> : <Waiting label="Loading the tokens" />;
-  const now = Date.now();
-  const active = data.tokens.filter(({ revokedAt, expiresAt }) => revokedAt === undefined && (expiresAt === undefined || Date.parse(expiresAt) > now));
+  const active = data.tokens.filter(({ revokedAt, expiresAt }) => revokedAt === undefined && !isPast(expiresAt));
   if (active.length === 0) return <p className={styles.lead}>No active tokens.</p>;
   return (
     <ul className={styles.rows} aria-label="Tokens">

@@ -11,7 +11,9 @@ const GROUPS: Record<string, string> = {
   "signin.": "Sign-ins",
   "session.": "Sessions",
   "account.": "Accounts",
+  "identity.": "Identities",
   "token.": "Tokens",
+  "app.": "Apps",
   "connection.": "Connections",
   "canvas.": "Canvases",
   "asset.": "Pictures",
@@ -48,7 +50,15 @@ export function Audit() {
         <Filter label="Outcome" value={outcome} choices={OUTCOMES} choose={(value) => set("outcome", value)} />
         <label className={styles.filter}>
           <span>Account</span>
-          <input autoComplete="off" spellCheck={false} placeholder="Id" {...draft} />
+          <input
+            autoComplete="off"
+            spellCheck={false}
+            placeholder="Id"
+            value={draft.text}
+            onChange={({ target }) => draft.type(target.value)}
+            onBlur={draft.end}
+            onKeyDown={({ key }) => key === "Enter" && draft.end()}
+          />
         </label>
       </div>
       <Listed list={list} noun="entries" isEmpty={entries.length === 0}>

@@ -14,6 +14,8 @@ import styles from "./settings.module.css";
 /** How long before its tokens stop the owner of an account is warned, in milliseconds. */
 const WARNING = 14 * 24 * 60 * 60 * 1000;
 
+const isNear = (time: string) => Date.parse(time) < Date.now() + WARNING;
+
 /** The identities that sign in to the account. */
 export function SignInWays() {
   useClock();
@@ -38,7 +40,7 @@ export function SignInWays() {
         </p>
       )}
       {link.error && <Notice error={link.error} />}
-      {data?.confirmBy !== undefined && Date.parse(data.confirmBy) < Date.now() + WARNING && (
+      {data?.confirmBy !== undefined && isNear(data.confirmBy) && (
         <p className={styles.warning} role="status">
           Tokens of this account stop working on {day(data.confirmBy)}. Sign in with your provider before, and they go on.
         </p>
