@@ -33,7 +33,7 @@ const SOUND: [(&str, &str); 8] = [
 ];
 
 /// A wrong value of each variable. It stops every process, whether or not the process itself has a use for it.
-const WRONG: [(&str, &str); 71] = [
+const WRONG: [(&str, &str); 74] = [
     ("CANVAS_DATABASE_URL", ""),
     ("CANVAS_DATABASE_URL", "mysql://user:hunter2@localhost"),
     ("CANVAS_DATABASE_PASSWORDS", "gateway:hunter2,admin:hunter2"),
@@ -52,6 +52,9 @@ const WRONG: [(&str, &str); 71] = [
     ("CANVAS_LISTEN", "hunter2:80"),
     ("CANVAS_ADMIN_LISTEN", "127.0.0.1"),
     ("CANVAS_CORS_ORIGINS", "https://a.example,hunter2"),
+    ("CANVAS_AUDIT_DAYS", "-1"),
+    ("CANVAS_AUDIT_ADDRESS_DAYS", "-1"),
+    ("CANVAS_SIGNIN_TOKENS", "perhaps"),
     ("CANVAS_OAUTH", "on"),
     ("CANVAS_OAUTH_REDIRECT_SCHEMES", "cursor,https"),
     ("CANVAS_OAUTH_ACCESS_SECONDS", "86401"),
@@ -239,6 +242,8 @@ async fn there_is_a_wrong_value_for_every_variable_and_help_lists_them_all() {
     for kind in KINDS {
         let help = String::from_utf8(ended(kind, &["--help"], &[]).await.stdout).expect("UTF-8");
         let names = help.lines().filter_map(|line| line.strip_prefix("  CANVAS_")?.split(' ').next());
+        // The wrong settings of providers are in shared/identity/src/settings/tests.rs.
+        let names = names.filter(|name| !name.starts_with("OIDC_"));
         let listed: BTreeSet<String> = names.map(|name| format!("CANVAS_{name}")).collect();
         assert_eq!(listed.iter().map(String::as_str).collect::<BTreeSet<_>>(), wrong, "{}", kind.binary());
     }

@@ -252,7 +252,9 @@ impl Reply {
         };
         assert_eq!(self.status, status, "{name}: code and status belong together: {self}");
         assert!(error["message"].as_str().is_some_and(|message| !message.is_empty()), "{name}: has a message: {self}");
-        assert_eq!(self.status == 401, self.header("www-authenticate").is_some_and(is_challenge), "{name}: {self}");
+        // A refusal for scopes says which are needed.
+        let is_challenged = self.header("www-authenticate").is_some_and(is_challenge);
+        assert!(is_challenged == (self.status == 401) || self.status == 403, "{name}: {self}");
         if self.status >= 500 {
             assert!(error.get("fields").is_none() && error.get("details").is_none(), "{name}: has no details: {self}");
         }

@@ -221,7 +221,7 @@ pub async fn create_app(
                   now() + make_interval(days => $8)
            FROM account_sessions s JOIN accounts a ON a.uid = s.account_uid AND a.enabled, oauth_grants g
            WHERE s.account_uid = $2 AND s.revoked_at IS NULL AND g.id = $1
-           RETURNING ceil(extract(epoch FROM access_until - now()))::bigint AS "seconds!""#,
+           RETURNING round(extract(epoch FROM access_until - now()))::bigint AS "seconds!""#,
         grant.id,
         grant.account.as_str(),
         label,
@@ -255,7 +255,7 @@ async fn record_pair(conn: &mut PgConnection, id: Uuid, generation: u32, refresh
 #[instrument(skip_all, name = "db.app.remaining")]
 pub async fn remaining(conn: &mut PgConnection, id: Uuid) -> Result<Option<i64>> {
     let seconds = sqlx::query_scalar!(
-        r#"SELECT greatest(ceil(extract(epoch FROM t.access_until - clock_timestamp())), 0)::bigint AS "seconds!"
+        r#"SELECT greatest(round(extract(epoch FROM t.access_until - clock_timestamp())), 0)::bigint AS "seconds!"
            FROM tokens t JOIN account_sessions s ON s.id = t.session_id JOIN accounts a ON a.uid = t.account_uid
            WHERE t.id = $1 AND t.kind = 'oauth' AND t.revoked_at IS NULL AND s.revoked_at IS NULL AND a.enabled
              AND t.idle_until > clock_timestamp() AND (t.expires_at IS NULL OR t.expires_at > clock_timestamp())"#,
@@ -280,7 +280,7 @@ pub async fn refresh(
         r#"UPDATE tokens SET previous_hash = secret_hash, previous_until = least(access_until, now() + make_interval(secs => $2)),
                   secret_hash = $3, access_until = least(now() + make_interval(secs => $4), expires_at),
                   idle_until = now() + make_interval(days => $5)
-           WHERE id = $1 RETURNING ceil(extract(epoch FROM access_until - now()))::bigint AS "seconds!""#,
+           WHERE id = $1 RETURNING round(extract(epoch FROM access_until - now()))::bigint AS "seconds!""#,
         id,
         f64::from(ACCESS_OVERLAP_SECONDS),
         hashes.access,

@@ -8,6 +8,8 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -92,11 +94,16 @@ impl OpenId {
         json!({ "iss": self.issuer, "aud": CLIENT, "sub": subject, "nonce": nonce, "iat": now, "exp": now + 300 })
     }
 
-    /// A code that is good for this ID token.
+    /// A code that is good for this ID token, and for userinfo that knows no more than its subject.
     pub fn grant(&self, id_token: &str) -> String {
         let code = format!("code-{}", uuid::Uuid::new_v4());
         let answer = json!({ "id_token": id_token, "access_token": code, "token_type": "Bearer" });
-        self.answers().codes.insert(code.clone(), (200, answer));
+        let payload = id_token.split('.').nth(1).and_then(|payload| URL_SAFE_NO_PAD.decode(payload).ok());
+        let claims: Value = payload.and_then(|payload| serde_json::from_slice(&payload).ok()).unwrap_or_default();
+        let mut answers = self.answers();
+        answers.codes.insert(code.clone(), (200, answer));
+        answers.userinfo.insert(code.clone(), json!({ "sub": claims["sub"] }));
+        drop(answers);
         code
     }
 }

@@ -134,7 +134,10 @@ impl AuditEntry {
     fn seen_by(mut self, account: &AccountUid) -> Self {
         let is_foreign = self.actor.account.as_ref().is_none_or(|actor| actor.id != *account);
         if is_foreign {
-            (self.address, self.client, self.actor.id, self.actor.label) = (None, None, None, None);
+            (self.address, self.client) = (None, None);
+            if self.actor.via != "command" {
+                (self.actor.id, self.actor.label) = (None, None);
+            }
             self.actor.account.iter_mut().for_each(|actor| actor.email = None);
         }
         self

@@ -60,10 +60,15 @@ pub static GROUPS: &[Group] = groups! {
         "docs/guides/agents.md",
         "docs/guides/webhooks.md",
         "docs/guides/embedding.md",
+        "docs/guides/connect-an-agent.md",
+        "docs/guides/single-sign-on.md",
+        "docs/guides/administration.md",
         "docs/guides/fair-shares.md";
     "Reference":
         "docs/reference/README.md",
         "docs/reference/authentication.md",
+        "docs/reference/signin.md",
+        "docs/reference/oauth.md",
         "docs/reference/conventions.md",
         "docs/reference/errors.md",
         "docs/reference/limits.md",
@@ -88,7 +93,8 @@ pub static GROUPS: &[Group] = groups! {
         "docs/reference/console.md",
         "docs/reference/campaigns.md",
         "docs/reference/configuration.md",
-        "docs/reference/command-line.md";
+        "docs/reference/command-line.md",
+        "docs/reference/administration.md";
     "Operation":
         "deploy/README.md",
         "deploy/UPGRADING.md",
@@ -119,7 +125,9 @@ pub static GROUPS: &[Group] = groups! {
         "docs/adr/0015-results-durable-before-succeeded.md",
         "docs/adr/0016-low-water-marks.md",
         "docs/adr/0017-test-tiers-and-real-services.md",
-        "docs/adr/0018-decoders.md";
+        "docs/adr/0018-decoders.md",
+        "docs/adr/0019-budgets-behind-the-account-lock.md",
+        "docs/adr/0021-own-authorization-server.md";
 };
 
 /// What the documents show.

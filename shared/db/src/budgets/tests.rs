@@ -366,7 +366,7 @@ impl Model {
         self.balance += amount;
         for (owner, budget, spent, since) in &mut self.budgets {
             if budget.unit == BudgetUnit::Credits && (*owner == 2 || *owner == *token) && *since <= *reserved_at {
-                *spent -= amount;
+                *spent = (*spent - amount).max(0);
             }
         }
         Some((*id, amount))
