@@ -4,6 +4,8 @@ use e2e::api::text;
 use e2e::{Call, Client, Stack, images};
 use reqwest::Method;
 use serde_json::{Value, json};
+use service::keys::code_challenge;
+use url::Url;
 
 use super::recorder::{ONLY, PUBLIC_URL, Recorder};
 
@@ -81,7 +83,9 @@ impl Recorder {
         let name = json!({"displayName": "Studio"});
         self.visit(&page, "renameAccount", Method::PATCH, "/console/account", name).await;
         self.visit(&page, "listSessions", Method::GET, "/console/sessions", Value::Null).await;
+        self.providers(stack, &page).await;
         self.tokens_and_connections(&page).await;
+        self.apps(stack, &page).await;
         self.sharing_and_deletion(stack, &page).await;
         self.console_failures(&page).await;
         let list = self.visit(&page, "listDeliveries", Method::GET, "/console/deliveries?limit=1", Value::Null).await;
@@ -101,6 +105,68 @@ impl Recorder {
         self.visit(&page, "endAllSessions", Method::DELETE, "/console/sessions", Value::Null).await;
     }
 
+    /// Sign-in with a provider. Its redirects and its answer have no body.
+    async fn providers(&mut self, stack: &Stack, page: &Browser) {
+        self.visit(page, "listProviders", Method::GET, "/console/oidc", Value::Null).await;
+        let link = page.call(Method::POST, "/console/oidc/main/link", &Value::Null).await.expect(200);
+        let url = Url::parse(text(&link.json(), "/url")).expect("a URL");
+        for (name, value) in
+            url.query_pairs().filter(|(name, _)| ["state", "nonce", "code_challenge"].contains(&&**name))
+        {
+            self.names.insert(value.into_owned(), name.to_uppercase());
+        }
+        self.record("linkIdentity", ONLY, "/console/oidc/main/link", Value::Null, link);
+        for (id, path) in [
+            ("startSignIn", "/console/oidc/main/start"),
+            ("endSignIn", "/console/oidc/main/callback?state=STATE&code=CODE&iss=https://id.example.com"),
+            ("logOutFromProvider", "/console/oidc/main/logout"),
+        ] {
+            self.entry(id);
+            for (name, value) in self.parameters(id, path) {
+                self.parameter(id, &name, &value);
+            }
+        }
+        let link = ["admin", "identity", "link", "--account", "studio", "--subject", "248289761001"];
+        stack.admin(&link).await.expect_success();
+        let list = self.visit(page, "listIdentities", Method::GET, "/console/identities", Value::Null).await;
+        let path = format!("/console/identities/{}", text(&list, "/identities/0/id"));
+        self.visit(page, "unlinkIdentity", Method::DELETE, &path, Value::Null).await;
+    }
+
+    async fn apps(&mut self, stack: &Stack, page: &Browser) {
+        let client = stack.anonymous();
+        let redirect = "https://agent.example.com/callback";
+        let registered = json!({"client_name": "Layout agent", "redirect_uris": [redirect]});
+        let registered = client.send("/oauth/register", &registered).await.expect(201).json();
+        let client_id = text(&registered, "/client_id");
+        self.names.insert(client_id.to_owned(), "cbi_CLIENT".to_owned());
+        let verifier = "a-verifier-of-forty-three-characters-0123456";
+        let query = format!(
+            "response_type=code&client_id={client_id}&redirect_uri={redirect}&scope=canvas:read+canvas:write&state=STATE\
+             &code_challenge={}&code_challenge_method=S256",
+            code_challenge(verifier)
+        );
+        let request = json!({"query": query});
+        self.visit(page, "previewAuthorization", Method::POST, "/console/authorizations/preview", request).await;
+        let request = json!({"query": query, "decision": "allow", "scopes": ["canvas:read"], "expiresDays": 30});
+        let decided = page.call(Method::POST, "/console/authorizations", &request).await.expect(200);
+        let url = Url::parse(text(&decided.json(), "/redirectTo")).expect("a URL");
+        let code = url.query_pairs().find(|(name, _)| name == "code").expect("a code").1.into_owned();
+        self.hide(&code, "CODE_SECRET");
+        self.record("decideAuthorization", ONLY, "/console/authorizations", request, decided);
+        let exchange = [
+            ("grant_type", "authorization_code"),
+            ("client_id", client_id),
+            ("code", &code),
+            ("redirect_uri", redirect),
+            ("code_verifier", verifier),
+        ];
+        client.form("/oauth/token", &exchange).await.expect(200);
+        let list = self.visit(page, "listApps", Method::GET, "/console/apps?limit=1", Value::Null).await;
+        let path = format!("/console/apps/{}", text(&list, "/apps/0/id"));
+        self.visit(page, "endApp", Method::DELETE, &path, Value::Null).await;
+    }
+
     async fn tokens_and_connections(&mut self, page: &Browser) {
         let request = json!({"label": "layout agent", "scopes": ["canvas:read", "canvas:write"], "expiresDays": 30});
         let created = page.call(Method::POST, "/console/tokens", &request).await.expect(201);
@@ -108,6 +174,8 @@ impl Recorder {
         let created = self.record("createToken", ONLY, "/console/tokens", request, created);
         self.visit(page, "listTokens", Method::GET, "/console/tokens?limit=1", Value::Null).await;
         let path = format!("/console/tokens/{}", text(&created, "/token/id"));
+        let budgets = json!({"budgets": [{"unit": "credits", "period": "month", "max": 100}]});
+        self.visit(page, "setTokenBudgets", Method::PUT, &format!("{path}/budgets"), budgets).await;
         self.visit(page, "revokeToken", Method::DELETE, &path, Value::Null).await;
         let request = json!({"provider": "fal", "name": "Studio", "apiKey": "fal-0123456789abcdef"});
         let saved = self.visit(page, "saveConnection", Method::POST, "/console/connections", request).await;

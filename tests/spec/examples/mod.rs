@@ -16,12 +16,16 @@ use e2e::{PATIENCE, Part, Stack, images};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 use testkit::Answer;
+use testkit::openid::{CLIENT, OpenId};
 
 use self::recorder::{DOCUMENTS, FILE, ONLY, PUBLIC_URL, Recorder, committed, shorten};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_example_is_what_the_service_answers() {
+    let openid = OpenId::start().await;
     let stack = Stack::builder()
+        .env("CANVAS_OIDC_ISSUER", &openid.issuer)
+        .env("CANVAS_OIDC_CLIENT_ID", CLIENT)
         .image_workers(1)
         .video_workers(1)
         .dispatchers(1)
@@ -50,6 +54,7 @@ async fn every_example_is_what_the_service_answers() {
     let narrow =
         Stack::builder().env("CANVAS_ACTIVE_JOBS", 2).env("CANVAS_RATE_BURST", 40).env("CANVAS_RATE_PER_MINUTE", 1);
     recorder.limits(&narrow.start().await).await;
+    recorder.names.insert(openid.issuer.clone(), "https://id.example.com".to_owned());
     recorder.console(&stack).await;
     recorder.compare();
 }
