@@ -40,7 +40,7 @@ scene("an account is invited, given credit and disabled", async ({ page, expect,
   await isAccessible();
   await link.getByRole("button", { name: "Done" }).click();
 
-  await page.getByLabel("Find").fill(email.slice(0, 12).toUpperCase());
+  await page.getByRole("searchbox", { name: "Find" }).fill(email.slice(0, 12).toUpperCase());
   await page.getByRole("list", { name: "Accounts" }).getByRole("link", { name: email }).click();
   await page.getByRole("heading", { level: 2, name: email }).waitFor();
   await isAccessible();
@@ -94,7 +94,7 @@ scene("work, deliveries, the catalog, health and the audit have a page each", as
     ["Audit", "Audit"],
   ] as const) {
     await page.getByRole("navigation", { name: "Administration" }).getByRole("link", { name: tab }).click();
-    await page.getByRole("heading", { level: 2, name: title }).waitFor();
+    await page.getByRole("heading", { level: 2, name: title, exact: true }).waitFor();
     await page.getByText(/^Loading/).waitFor({ state: "detached" });
     await isAccessible();
   }
