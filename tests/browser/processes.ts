@@ -76,21 +76,3 @@ export async function ownRedis(): Promise<Process> {
     });
   return started(`redis://127.0.0.1:${port}/0`, () => spawn("redis-server", ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"], { stdio: "ignore" }), answers);
 }
-
-/** The OpenID provider of deploy/local/up --sign-in, for a service at `origin`. */
-export async function ownProvider(port: number, origin: string): Promise<Process & { says: (name: string, claims: object) => Promise<void> }> {
-  const root = join(import.meta.dirname, "../..");
-  const url = `http://localhost:${port}`;
-  const provider = await started(
-    url,
-    () => spawn(process.execPath, [join(root, "deploy/local/oidc/provider.mjs"), join(root, ".local/oidc"), String(port), origin], { stdio: "ignore" }),
-    async () => (await fetch(`${url}/.well-known/openid-configuration`).catch(() => undefined))?.ok === true,
-  );
-  return {
-    ...provider,
-    /** Changes what it says about a person. */
-    async says(name, claims) {
-      assert((await fetch(`${url}/people/${name}`, { method: "PUT", body: JSON.stringify(claims) })).ok);
-    },
-  };
-}
