@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { createServer } from "node:net";
-import { join } from "node:path";
 import process from "node:process";
 
 import { GATEWAY, processEnvironment } from "./service.ts";
