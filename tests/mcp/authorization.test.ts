@@ -50,7 +50,7 @@ async function signedIn(account: string) {
 }
 
 interface Connection {
-  finishAuth: (code: string) => Promise<void>;
+  finishAuth: (code: string, iss: string) => Promise<void>;
   connect: () => Promise<void>;
   names: () => Promise<string[]>;
   close: () => Promise<void>;
@@ -95,7 +95,7 @@ for (const [name, connect] of Object.entries(KINDS)) {
     const { redirectTo } = await page("/authorizations", { query: provider.asked.search, decision: "allow", expiresDays: 1 });
     const answer = new URL(redirectTo);
     assert.deepEqual([answer.origin + answer.pathname, answer.searchParams.get("state"), answer.searchParams.get("iss")], [REDIRECT, "a-state", BASE_URL]);
-    await first.finishAuth(answer.searchParams.get("code") ?? "");
+    await first.finishAuth(answer.searchParams.get("code") ?? "", BASE_URL);
     await first.close();
 
     const second = connect(provider);

@@ -107,7 +107,7 @@ impl Recorder {
 
     /// Sign-in with a provider. Its redirects and its answer have no body.
     async fn providers(&mut self, stack: &Stack, page: &Browser) {
-        self.visit(page, "listProviders", Method::GET, "/console/oidc", Value::Null).await;
+        self.visit(page, "listSignInProviders", Method::GET, "/console/oidc", Value::Null).await;
         let link = page.call(Method::POST, "/console/oidc/main/link", &Value::Null).await.expect(200);
         let url = Url::parse(text(&link.json(), "/url")).expect("a URL");
         for (name, value) in

@@ -61,7 +61,7 @@ pub struct Continuation {
 ///
 /// Returns the OpenID providers that people sign in with. It takes no credential.
 #[utoipa::path(
-    get, path = "/oidc", operation_id = "listProviders", tag = "Single sign-on", security(()),
+    get, path = "/oidc", operation_id = "listSignInProviders", tag = "Single sign-on", security(()),
     responses((status = 200, description = "The providers.", body = Providers))
 )]
 pub async fn list(State(app): State<App>) -> Result {
