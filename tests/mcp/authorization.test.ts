@@ -73,7 +73,7 @@ const KINDS: Record<string, Connect> = {
     const transport = new Http2(new URL(`${BASE_URL}/mcp`), { authProvider: provider as never });
     const client = new Client2({ name: "t", version: "1" });
     return {
-      finishAuth: (code) => transport.finishAuth(code),
+      finishAuth: (code, iss) => transport.finishAuth(code, iss),
       connect: () => client.connect(transport),
       names: async () => (await client.listTools()).tools.map(({ name }) => name),
       close: () => client.close(),
