@@ -53,7 +53,7 @@ mod tests {
     use std::sync::Arc;
 
     use db::tokens::NewToken;
-    use domain::account::{Scope, Scopes, Surface};
+    use domain::account::{Scope, Scopes, Surface, TokenKind};
     use domain::id::AccountUid;
     use testkit::TestDatabase;
 
@@ -132,7 +132,7 @@ mod tests {
         let is_valid = async || credentials.look_up(token, None).await.expect("answers").expect("is there").0.valid;
         assert!(is_valid().await);
         let mut connection = db::pool::acquire(database.pool()).await.expect("connects");
-        db::tokens::revoke(&mut connection, token, None).await.expect("revokes");
+        db::tokens::revoke(&mut connection, TokenKind::Agent, token, None).await.expect("revokes");
         assert!(!is_valid().await);
     }
 

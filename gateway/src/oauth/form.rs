@@ -5,13 +5,18 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::extract::{FromRequest, Request};
+use db::audit::Origin;
 use domain::limits::OAUTH_BODY_MAX;
 use http::header::CONTENT_TYPE;
 use url::form_urlencoded;
 
 use super::error::{OauthError, Result};
+use crate::address::ClientAddress;
+use crate::audit;
 use crate::extract::json::JsonBody;
 use crate::problem::Problem;
+use crate::rates::{self, Rate};
+use crate::state::App;
 
 /// The parameters. An empty value counts as none (RFC 6749, section 3.1).
 pub struct Parameters<'a> {
@@ -58,11 +63,20 @@ impl<'a> Parameters<'a> {
 }
 
 /// The body of a request with a form.
-pub struct Form(Vec<u8>);
+pub struct Form {
+    body: Vec<u8>,
+    /// Where the request comes from.
+    pub origin: Origin,
+}
 
 impl Form {
-    /// Reads the body of a request. What is in the query counts for nothing and may be a secret, so it is refused.
-    pub async fn receive(request: Request) -> Result<Self> {
+    /// Reads the body of a request within the rate of its address. What is in the query counts for nothing and may be a secret, so it is
+    /// refused.
+    pub async fn receive(app: &App, request: Request) -> Result<Self> {
+        rates::take(app, Rate::OauthTokens, &ClientAddress::from_extensions(request.extensions())).await?;
+        let (parts, body) = request.into_parts();
+        let origin = audit::origin(&parts);
+        let request = Request::from_parts(parts, body);
         if request.uri().query().is_some() {
             return Err(OauthError::invalid_request("parameters belong into the body"));
         }
@@ -74,12 +88,12 @@ impl Form {
             return Err(Problem::UnsupportedMediaType(why.into()).into());
         }
         let Ok(body) = JsonBody::from_request(request, &()).await;
-        Ok(Self(body.bytes(OAUTH_BODY_MAX).await?))
+        Ok(Self { body: body.bytes(OAUTH_BODY_MAX).await?, origin })
     }
 
     /// Its parameters; refused if one is repeated.
     pub fn parameters(&self) -> Result<Parameters<'_>> {
-        let parameters = Parameters::parse(&self.0);
+        let parameters = Parameters::parse(&self.body);
         match parameters.repeated() {
             Some(name) => Err(OauthError::invalid_request(format!("{name} is repeated"))),
             None => Ok(parameters),

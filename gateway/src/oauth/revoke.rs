@@ -8,27 +8,19 @@ use http::StatusCode;
 
 use super::error::Result;
 use super::form::Form;
-use crate::address::ClientAddress;
-use crate::audit;
 use crate::console::credential;
-use crate::rates::{self, Rate};
 use crate::state::App;
 
 /// Ends the app of a token, whichever of the two it is. A token that is not one of the client's changes nothing, and the answer does not
 /// tell.
 pub async fn revoke(State(app): State<App>, request: Request) -> Result {
-    let address = ClientAddress::from_extensions(request.extensions());
-    rates::take(&app, Rate::OauthTokens, &address).await?;
-    let (parts, body) = request.into_parts();
-    let origin = audit::origin(&parts);
-    let request = Request::from_parts(parts, body);
-    let form = Form::receive(request).await?;
+    let form = Form::receive(&app, request).await?;
     let parameters = form.parameters()?;
     let (token, client_id) = (parameters.required("token")?, parameters.required("client_id")?);
     let of = |prefix: &str| token.strip_prefix(prefix).and_then(credential::parse);
     if let Some(token) = of("cba_").map(Revoked::Access).or_else(|| of("cbr_").map(Revoked::Refresh)) {
         let mut transaction = app.transaction().await?;
-        let ended = app::oauth::revoke(&mut transaction, app.keys.app(), &origin, token, client_id).await?;
+        let ended = app::oauth::revoke(&mut transaction, app.keys.app(), &form.origin, token, client_id).await?;
         db::pool::commit(transaction).await?;
         if let Some(account) = ended {
             app.announce(vec![channel::access(&account)]);

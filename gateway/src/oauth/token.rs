@@ -16,11 +16,8 @@ use super::client::Client;
 use super::error::{OauthError, Result};
 use super::form::{Form, Parameters};
 use super::request::parse_scopes;
-use crate::address::ClientAddress;
-use crate::audit;
 use crate::console::credential;
 use crate::problem::Problem;
-use crate::rates::{self, Rate};
 use crate::state::{App, retrying};
 
 /// The tokens, in the form of RFC 6749, section 5.1.
@@ -47,12 +44,7 @@ impl From<Pair> for Tokens {
 }
 
 pub async fn token(State(app): State<App>, request: Request) -> Result {
-    let address = ClientAddress::from_extensions(request.extensions());
-    rates::take(&app, Rate::OauthTokens, &address).await?;
-    let (parts, body) = request.into_parts();
-    let origin = audit::origin(&parts);
-    let request = Request::from_parts(parts, body);
-    let form = Form::receive(request).await?;
+    let form = Form::receive(&app, request).await?;
     let parameters = form.parameters()?;
     let grant_type = parameters.required("grant_type")?;
     if !["authorization_code", "refresh_token"].contains(&grant_type) {
@@ -65,8 +57,8 @@ pub async fn token(State(app): State<App>, request: Request) -> Result {
         return Err(OauthError::new("invalid_target", "resource is not an address of this service"));
     }
     let outcome = match grant_type {
-        "authorization_code" => exchange(&app, &origin, &client, &parameters).await?,
-        _ => refresh(&app, &origin, &client, &parameters).await?,
+        "authorization_code" => exchange(&app, &form.origin, &client, &parameters).await?,
+        _ => refresh(&app, &form.origin, &client, &parameters).await?,
     };
     match outcome {
         Outcome::Pair(pair) => Ok(([(CACHE_CONTROL, "no-store")], Json(Tokens::from(pair))).into_response()),

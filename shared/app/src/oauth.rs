@@ -9,7 +9,7 @@
 use db::PgConnection;
 use db::audit::{self, Actor, Event, Origin};
 use db::oauth::{Client, Grant, Lifetimes, NewGrant, PairHashes};
-use domain::account::{Scopes, Surface};
+use domain::account::{Scopes, Surface, TokenKind};
 use domain::id::AccountUid;
 use domain::limits::TOKEN_LABEL_MAX;
 use service::keys::{AppKeys, AppSecret, code_challenge};
@@ -156,7 +156,9 @@ fn pair(grant: &Grant, access: &str, refresh: &str, expires_in: i64) -> Pair {
 
 /// Ends the app of a grant.
 async fn end(conn: &mut PgConnection, origin: &Origin, grant: &Grant, event: &Event) -> Result<Outcome> {
-    let Some(ended) = db::oauth::revoke(conn, grant.id, None).await? else { return Ok(Outcome::Refused) };
+    let Some(ended) = db::tokens::revoke(conn, TokenKind::Oauth, grant.id, None).await? else {
+        return Ok(Outcome::Refused);
+    };
     if ended.is_new {
         let actor = Actor::app(ended.account.clone(), grant.id, origin.clone());
         audit::write(conn, &actor, Some(&ended.account), event).await?;
@@ -172,7 +174,7 @@ pub async fn end_app(
     app: Uuid,
     account: Option<&AccountUid>,
 ) -> Result<Option<AccountUid>> {
-    let Some(ended) = db::oauth::revoke(conn, app, account).await? else { return Ok(None) };
+    let Some(ended) = db::tokens::revoke(conn, TokenKind::Oauth, app, account).await? else { return Ok(None) };
     if ended.is_new {
         audit::write(conn, actor, Some(&ended.account), &Event::AppRevoked { app }).await?;
     }

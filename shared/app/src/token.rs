@@ -4,7 +4,7 @@ use db::PgConnection;
 use db::audit::{self, Actor, Event};
 use db::tokens::{Revoked, TokenCreated, TokenRow};
 use domain::Violation;
-use domain::account::{Scopes, Surface};
+use domain::account::{Scopes, Surface, TokenKind};
 use domain::budget::{self, Budget};
 use domain::id::AccountUid;
 use domain::limits::{TOKEN_EXPIRY_DAYS_MAX, TOKEN_LABEL_MAX};
@@ -105,7 +105,7 @@ pub async fn revoke(
     token: Uuid,
     account: Option<&AccountUid>,
 ) -> Result<Revoked> {
-    let revoked = db::tokens::revoke(conn, token, account).await?.ok_or(Error::NotFound("token"))?;
+    let revoked = db::tokens::revoke(conn, TokenKind::Agent, token, account).await?.ok_or(Error::NotFound("token"))?;
     if revoked.is_new {
         audit::write(conn, actor, Some(&revoked.account), &Event::TokenRevoked { token }).await?;
     }

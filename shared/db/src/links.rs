@@ -249,6 +249,7 @@ pub async fn sweep(conn: &mut PgConnection, limit: i64) -> Result<u64> {
 
 #[cfg(test)]
 mod tests {
+    use domain::account::TokenKind;
     use testkit::TestDatabase;
 
     use super::*;
@@ -354,7 +355,7 @@ mod tests {
         assert_eq!(open(conn, &fixture.account).await.expect("counts"), OpenLinks { downloads: 2, uploads: 1 });
         let found = find_download(conn, &[9; 32]).await.expect("reads");
         assert_eq!(found, Some(Download { token: fixture.token, served: asset, name: "a.png".into() }));
-        crate::tokens::revoke(conn, fixture.token, None).await.expect("revokes");
+        crate::tokens::revoke(conn, TokenKind::Agent, fixture.token, None).await.expect("revokes");
         assert_eq!(open(conn, &fixture.account).await.expect("counts"), OpenLinks::default());
     }
 }

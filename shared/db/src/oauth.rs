@@ -16,7 +16,7 @@ use uuid::Uuid;
 use crate::Result;
 use crate::accounts::{lock, scopes};
 use crate::error::known;
-use crate::tokens::{Revoked, open_session};
+use crate::tokens::open_session;
 
 /// A client, as the person saw it who allowed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -299,28 +299,6 @@ pub async fn access_hashes(conn: &mut PgConnection, id: Uuid) -> Result<Vec<Vec<
     let row = sqlx::query!("SELECT secret_hash, previous_hash FROM tokens WHERE id = $1 AND kind = 'oauth'", id);
     let row = row.fetch_optional(conn).await?;
     Ok(row.into_iter().flat_map(|row| [Some(row.secret_hash), row.previous_hash]).flatten().collect())
-}
-
-/// Ends an app for the next request, for good; of `account`, if one is named. `None` if there is no such app.
-#[instrument(skip_all, name = "db.app.revoke")]
-pub async fn revoke(conn: &mut PgConnection, id: Uuid, account: Option<&AccountUid>) -> Result<Option<Revoked>> {
-    let revoked = sqlx::query!(
-        r#"WITH held AS (
-               SELECT id, revoked_at IS NULL AS is_new FROM tokens
-               WHERE id = $1 AND kind = 'oauth' AND ($2::text IS NULL OR account_uid = $2) FOR NO KEY UPDATE
-           )
-           UPDATE tokens t SET revoked_at = coalesce(t.revoked_at, now()) FROM held WHERE t.id = held.id
-           RETURNING t.account_uid, t.revoked_at AS "at!", held.is_new AS "is_new!""#,
-        id,
-        account.map(AccountUid::as_str)
-    )
-    .fetch_optional(conn)
-    .await?;
-    Ok(revoked.map(|row| Revoked {
-        account: AccountUid::from_stored(row.account_uid),
-        at: row.at.into(),
-        is_new: row.is_new,
-    }))
 }
 
 /// An app that has not ended.

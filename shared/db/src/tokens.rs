@@ -1,7 +1,7 @@
 //! Agent tokens, and what they share with the sessions of people ([`crate::sessions`]).
 
 use domain::Timestamp;
-use domain::account::{Scopes, Surface};
+use domain::account::{Scopes, Surface, TokenKind};
 use domain::budget::{BudgetOwner, BudgetState};
 use domain::id::AccountUid;
 use domain::limits::{ACTIVE_TOKENS_MAX, SESSION_IDLE_HOURS};
@@ -242,18 +242,25 @@ pub struct Revoked {
     pub is_new: bool,
 }
 
-/// Revokes an agent token permanently. `None` when there is no such token, or not of `account` if one is named.
+/// Revokes a token of this kind permanently: an agent's, or that of an app. `None` when there is no such token, or not of `account` if one
+/// is named.
 #[instrument(skip_all, name = "db.token.revoke")]
-pub async fn revoke(conn: &mut PgConnection, token: Uuid, account: Option<&AccountUid>) -> Result<Option<Revoked>> {
+pub async fn revoke(
+    conn: &mut PgConnection,
+    kind: TokenKind,
+    token: Uuid,
+    account: Option<&AccountUid>,
+) -> Result<Option<Revoked>> {
     let revoked = sqlx::query!(
         r#"WITH held AS (
                SELECT id, revoked_at IS NULL AS is_new FROM tokens
-               WHERE id = $1 AND kind = 'agent' AND ($2::text IS NULL OR account_uid = $2) FOR NO KEY UPDATE
+               WHERE id = $1 AND kind = $3 AND ($2::text IS NULL OR account_uid = $2) FOR NO KEY UPDATE
            )
            UPDATE tokens t SET revoked_at = coalesce(t.revoked_at, now()) FROM held WHERE t.id = held.id
            RETURNING t.account_uid, t.revoked_at AS "at!", held.is_new AS "is_new!""#,
         token,
-        account.map(AccountUid::as_str)
+        account.map(AccountUid::as_str),
+        kind.as_str()
     )
     .fetch_optional(conn)
     .await?;
@@ -379,7 +386,7 @@ mod tests {
         }
 
         async fn revoke(&self, token: Uuid) {
-            revoke(&mut *self.conn().await, token, None).await.expect("revokes").expect("is there");
+            revoke(&mut *self.conn().await, TokenKind::Agent, token, None).await.expect("revokes").expect("is there");
         }
 
         async fn sweep(&self) -> u64 {

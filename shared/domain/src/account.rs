@@ -1,7 +1,6 @@
 //! Scopes and surfaces of tokens, emails of accounts, reasons of ledger entries.
 
 use std::borrow::Cow;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -149,26 +148,15 @@ named! {
     }
 }
 
-/// The kind of client that a token is a credential of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TokenKind {
-    /// A program or agent. Presented as a bearer token.
-    Agent,
-    /// A person in the browser. Presented as a cookie of the console alone.
-    Session,
-    /// A program that a person authorized. Presented as a bearer token.
-    Oauth,
-}
-
-impl FromStr for TokenKind {
-    type Err = UnknownName;
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        match name {
-            "agent" => Ok(TokenKind::Agent),
-            "session" => Ok(TokenKind::Session),
-            "oauth" => Ok(TokenKind::Oauth),
-            _ => Err(UnknownName(name.to_owned())),
-        }
+named! {
+    /// The kind of client that a token is a credential of.
+    TokenKind {
+        /// A program or agent. Presented as a bearer token.
+        Agent = "agent",
+        /// A person in the browser. Presented as a cookie of the console alone.
+        Session = "session",
+        /// A program that a person authorized. Presented as a bearer token.
+        Oauth = "oauth",
     }
 }
 
