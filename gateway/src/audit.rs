@@ -117,23 +117,24 @@ pub async fn keep(app: App, stopping: CancellationToken) {
 }
 
 async fn seal_all(app: &App) -> Result<(), db::Error> {
-    let refusals = std::mem::take(&mut app.refused_sign_ins.lock().refusals);
+    let mut connection = db::pool::acquire(&app.pool).await?;
+    let refusals = app.refused_sign_ins.lock().refusals;
     if refusals > 0 {
-        let mut connection = db::pool::acquire(&app.pool).await?;
         write(&mut connection, &Actor::system(), None, &Event::RefusalsCapped { refusals }).await?;
+        app.refused_sign_ins.lock().refusals -= refusals;
     }
-    seal_rows(&mut *db::pool::acquire(&app.pool).await?, &app.keys).await
+    seal_rows(&mut connection, &app.keys).await
 }
 
 /// Seals all rows that no seal names, and says so in the log, where who can write the database does not reach it.
 pub async fn seal_rows(conn: &mut db::PgConnection, keys: &service::keys::DerivedKeys) -> Result<(), db::Error> {
-    loop {
-        let mut transaction = db::pool::begin_on(conn).await?;
-        let sealed = seal::next(&mut transaction, &|rows| keys.audit_seal(rows)).await?;
-        db::pool::commit(transaction).await?;
-        let Some(sealed) = sealed else { return Ok(()) };
+    let mut transaction = db::pool::begin_on(conn).await?;
+    let seals = seal::all(&mut transaction, &|rows| keys.audit_seal(rows)).await?;
+    db::pool::commit(transaction).await?;
+    for sealed in seals {
         tracing::info!(seal = sealed.id, rows = sealed.rows, head = hex(&sealed.head), "audit sealed");
     }
+    Ok(())
 }
 
 /// Drops the months and the addresses that are kept no longer.

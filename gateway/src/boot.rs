@@ -118,7 +118,7 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
         watch_component(handle, check, aborted.clone())
     });
 
-    let (credentials, looking_up) = Credentials::new(process.pool(), !providers.is_empty());
+    let (credentials, looking_up) = Credentials::new(process.pool(), crate::state::confirm_tokens(&providers));
     let (live, following) = Live::new(process.pool().clone(), &cache);
     for (name, task) in [("credentials", looking_up.boxed()), ("followed states", following.boxed())] {
         let aborted = aborted.clone();

@@ -6,6 +6,7 @@ use db::PgConnection;
 use db::audit::{self, Actor, Event};
 use db::purge::Active;
 use domain::id::JobId;
+use domain::job::JobStatus;
 use domain::message::ReadyTasks;
 use domain::recipe::run::RunId;
 use service::config::Config;
@@ -49,8 +50,14 @@ pub async fn cancel(
             Canceled { status: run.status.to_string(), channels }
         })
     } else {
-        let cancellation = app::job::cancel(conn, JobId(active.id), &active.account, &completion).await?;
+        let id = JobId(active.id);
+        let known = db::jobs::get(conn, id, &active.account, windows.tombstone).await?;
+        let is_canceling = known.is_some_and(|job| job.status == JobStatus::Canceling);
+        let cancellation = app::job::cancel(conn, id, &active.account, &completion).await?;
         cancellation.map(|cancellation| match cancellation {
+            Cancellation::Requested(job) if is_canceling => {
+                Canceled { status: job.status.to_string(), channels: Vec::new() }
+            }
             Cancellation::Unchanged(job) => Canceled { status: job.status.to_string(), channels: Vec::new() },
             Cancellation::Canceled(job) | Cancellation::Requested(job) => {
                 Canceled { status: job.status.to_string(), channels: job.channels() }

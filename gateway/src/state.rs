@@ -92,7 +92,17 @@ pub struct Shared {
     pub stopping: CancellationToken,
 }
 
+/// [`App::confirms_tokens`] for these providers.
+pub fn confirm_tokens(providers: &[identity::provider::Provider]) -> bool {
+    providers.iter().any(|provider| provider.settings.confirm_days.is_some())
+}
+
 impl App {
+    /// Returns `true` if a provider's sign-ins confirm tokens for a time, so that these stop without one.
+    pub fn confirms_tokens(&self) -> bool {
+        confirm_tokens(&self.providers)
+    }
+
     /// Wraps the shared state.
     pub fn new(shared: Shared) -> Self {
         Self(Arc::new(shared))

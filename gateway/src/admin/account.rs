@@ -279,8 +279,10 @@ async fn purge(context: &mut Context, name: &str, cancel_jobs: bool) -> Result {
         return Err(work::under_way(active.len()));
     }
     let announcer = Announcer::prepare(&context.config)?;
-    set_enabled(context, &account.uid, false).await?;
-    db::accounts::revoke_sessions(&mut context.connection, &account.uid).await?;
+    let mut transaction = db::pool::begin_on(&mut context.connection).await?;
+    app::account::set_enabled(&mut transaction, &context.actor, &account.uid, false).await?;
+    app::session::revoke_all(&mut transaction, &context.actor, &account.uid).await?;
+    db::pool::commit(transaction).await?;
     announcer.revoked(&account.uid).await;
     work::quiet(context, cancel_jobs, look).await?;
     let (mut canvases, mut assets) = (0_u64, 0);

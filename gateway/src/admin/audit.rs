@@ -67,6 +67,7 @@ async fn export(context: &mut Context, which: Which) -> Result {
     let [account, actor] = uids;
     let (from, to) = (which.from.as_deref().map(time).transpose()?, which.to.as_deref().map(time).transpose()?);
     let filter = Filter { event: which.event, account, actor, from, to, ..Filter::default() };
+    write(&mut context.connection, &context.actor, None, &Event::AuditExported {}).await?;
     let mut after = None;
     loop {
         let found = page(&mut context.connection, &filter, after.as_ref(), PAGE).await?;
@@ -76,7 +77,6 @@ async fn export(context: &mut Context, which: Which) -> Result {
             print_line(json!(AuditEntry::from(entry)));
         }
     }
-    write(&mut context.connection, &context.actor, None, &Event::AuditExported {}).await?;
     Ok(serde_json::Value::Null)
 }
 
@@ -84,7 +84,9 @@ async fn export(context: &mut Context, which: Which) -> Result {
 async fn verified(context: &mut Context) -> Result {
     let keys = installation::keys(&mut context.connection, &context.config.installation_keys()).await?;
     seal_rows(&mut context.connection, &keys).await?;
-    let found = verify(&mut context.connection, &|rows| keys.audit_seal(rows)).await?;
+    let mut snapshot = db::pool::snapshot_on(&mut context.connection).await?;
+    let found = verify(&mut snapshot, &|rows| keys.audit_seal(rows)).await?;
+    drop(snapshot);
     let broken = found.first_broken.map(|broken| match broken {
         Broken::Seal(seal) => json!({ "seal": seal }),
         Broken::Row(row) => json!({ "row": row }),

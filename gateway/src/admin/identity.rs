@@ -74,13 +74,16 @@ async fn link(context: &mut Context, name: &str, provider: &str, subject: &str) 
     if identity.account.as_ref().is_some_and(|owner| *owner != account.uid) {
         return Err(CommandError::rule("the identity is that of another account"));
     }
-    let locked = db::identities::lock_account(&mut transaction, Some(&account.uid), None).await?;
-    if identity.account.is_none() && locked.is_none_or(|locked| locked.identities >= IDENTITIES_MAX) {
-        return Err(CommandError::rule(format!("an account has at most {IDENTITIES_MAX} identities")));
+    if identity.account.is_none() {
+        let locked = db::identities::lock_account(&mut transaction, Some(&account.uid), None).await?;
+        let locked = locked.ok_or_else(|| CommandError::rule(format!("account {name:?} was deleted")))?;
+        if locked.identities >= IDENTITIES_MAX {
+            return Err(CommandError::rule(format!("an account has at most {IDENTITIES_MAX} identities")));
+        }
+        db::identities::link(&mut transaction, identity.id, &account.uid).await?;
+        let event = Event::IdentityLinked { identity: identity.id };
+        db::audit::write(&mut transaction, &context.actor, Some(&account.uid), &event).await?;
     }
-    db::identities::link(&mut transaction, identity.id, &account.uid).await?;
-    let event = Event::IdentityLinked { identity: identity.id };
-    db::audit::write(&mut transaction, &context.actor, Some(&account.uid), &event).await?;
     db::pool::commit(transaction).await?;
     Ok(json!({ "uid": account.uid, "id": identity.id, "provider": provider, "subject": subject }))
 }

@@ -48,7 +48,7 @@ async fn link(context: &mut Context, name: &str, minutes: Option<&str>) -> Resul
     let account = account(context, name).await?;
     let mut transaction = db::pool::begin_on(&mut context.connection).await?;
     let place = (&keys, context.config.public_url.as_str());
-    let link = app::session::create_link(&mut transaction, &context.actor, place, &account.uid, minutes);
+    let link = app::session::create_link(&mut transaction, &context.actor, place, &account.uid, (minutes, false));
     let (url, expires_at) = link.await?;
     db::pool::commit(transaction).await?;
     Ok(json!({ "url": url, "expiresAt": expires_at }))

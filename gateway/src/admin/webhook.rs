@@ -94,7 +94,7 @@ async fn replay_of_run(context: &mut Context, text: &str) -> Result {
 async fn replay_failed(context: &mut Context, name: &str) -> Result {
     let uid = account(context, name).await?.uid;
     let mut replayed = Vec::new();
-    for id in operation::failed(&mut context.connection, &uid, None).await? {
+    for id in operation::failed(&mut context.connection, &uid, None, i64::MAX).await? {
         // A delivery that is no longer failed was replayed concurrently.
         if let Some(replay @ Replay::Enqueued(_)) = replay(context, id).await? {
             replayed.push(answer(id, replay)?);

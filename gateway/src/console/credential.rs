@@ -4,7 +4,7 @@ use domain::id::AccountUid;
 use http::header::{COOKIE, ORIGIN};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use url::{Host, Url};
+use url::Url;
 use uuid::Uuid;
 
 use crate::problem::{Problem, Result};
@@ -88,19 +88,6 @@ pub fn names_another(headers: &HeaderMap, account: &AccountUid) -> bool {
     headers.get_all(ACCOUNT).iter().any(|named| named != account.as_str())
 }
 
-/// Returns `true` if browsers keep a `Secure` cookie of `public_url`: over HTTPS, and on a loopback address.
-pub fn keeps_cookies(public_url: &str) -> bool {
-    Url::parse(public_url).is_ok_and(|url| {
-        url.scheme() == "https"
-            || match url.host() {
-                Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-                Some(Host::Ipv4(address)) => address.is_loopback(),
-                Some(Host::Ipv6(address)) => address.is_loopback(),
-                None => false,
-            }
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use http::{Method, Request};
@@ -165,21 +152,6 @@ mod tests {
             &[own[0], own[1], ("sec-fetch-site", "none")],
         ] {
             assert!(!check(Method::POST, wrong), "{wrong:?}");
-        }
-    }
-
-    #[test]
-    fn browsers_keep_the_cookie_over_https_and_on_loopback() {
-        for (url, keeps) in [
-            ("https://canvas.example.com", true),
-            ("http://127.0.0.1:8080", true),
-            ("http://[::1]:8080", true),
-            ("http://localhost:8080", true),
-            ("http://canvas.example.com", false),
-            ("http://192.168.1.5:8080", false),
-            ("http://localhost.example.com", false),
-        ] {
-            assert_eq!(keeps_cookies(url), keeps, "{url}");
         }
     }
 }

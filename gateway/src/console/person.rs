@@ -12,7 +12,7 @@ use crate::extract::caller::{AnyToken, Caller};
 use crate::problem::{Problem, Result};
 use crate::state::App;
 
-/// The caller of a route of the console, signed in by a link or by a token.
+/// The caller of a route of the console, however signed in.
 pub struct SignedIn {
     pub caller: Caller<AnyToken>,
     /// The person in the audit.
@@ -29,7 +29,7 @@ impl FromRequestParts<App> for SignedIn {
     }
 }
 
-/// The caller of a route that only a person may use: signed in by a link. A session that a token signed in is rejected, because
+/// The caller of a route that only a person may use: signed in by a link or a provider. A session that a token signed in is rejected, because
 /// an agent's token must never create tokens or give access.
 pub struct Person(SignedIn);
 
@@ -53,7 +53,7 @@ impl FromRequestParts<App> for Person {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self> {
         let signed_in = SignedIn::from_request_parts(parts, app).await?;
         if signed_in.caller.is_narrow {
-            let why = "this session was signed in by a token and may use the canvases alone; sign in by a link";
+            let why = "this session was signed in by a token and may use the canvases alone; sign in without a token";
             return Err(Problem::Forbidden(why.into()));
         }
         Ok(Self(signed_in))

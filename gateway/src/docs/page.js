@@ -13,7 +13,10 @@ function explain(schema) {
   Object.values(schema).forEach(explain);
 }
 
-const response = await fetch(CONTRACT);
-const contract = await response.json();
-explain(contract);
-init(contract, { disableTelemetry: true, router: "hash" }, document.getElementById("reference"));
+const place = document.getElementById("reference");
+const response = await fetch(CONTRACT).catch(() => undefined);
+if (response?.ok) {
+  const contract = await response.json();
+  explain(contract);
+  init(contract, { disableTelemetry: true, router: "hash" }, place);
+} else place.textContent = "The contract could not be loaded. Reload the page.";

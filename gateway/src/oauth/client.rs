@@ -7,6 +7,7 @@ use domain::account::AppKind;
 use domain::limits::CLIENT_NAME_MAX;
 use serde::{Deserialize, Serialize};
 use service::config::OauthMode;
+use uuid::Uuid;
 
 use super::redirect;
 use crate::problem::Result;
@@ -45,7 +46,7 @@ impl Client {
             let metadata = app.keys.client().decrypt(CONTEXT, encrypted);
             let metadata: Option<Metadata> = metadata.and_then(|metadata| serde_json::from_slice(&metadata).ok());
             metadata.map(|metadata| (AppKind::Registered, metadata.name, metadata.redirect_uris))
-        } else if id.starts_with(LISTED) {
+        } else if id.strip_prefix(LISTED).is_some_and(|id| Uuid::try_parse(id).is_ok()) {
             let listed = db::oauth::listed_clients(&mut *app.connection().await?, Some(id)).await?;
             listed.into_iter().next().map(|client| (AppKind::Listed, client.name, client.redirect_uris))
         } else {

@@ -7,13 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use axum::extract::{FromRequest, Request};
 use db::audit::Origin;
 use domain::limits::OAUTH_BODY_MAX;
-use http::header::CONTENT_TYPE;
 use url::form_urlencoded;
 
 use super::error::{OauthError, Result};
 use crate::address::ClientAddress;
 use crate::audit;
-use crate::extract::json::JsonBody;
+use crate::extract::json::{JsonBody, is_form};
 use crate::problem::Problem;
 use crate::rates::{self, Rate};
 use crate::state::App;
@@ -80,10 +79,7 @@ impl Form {
         if request.uri().query().is_some() {
             return Err(OauthError::invalid_request("parameters belong into the body"));
         }
-        let is_form = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(|value| {
-            value.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/x-www-form-urlencoded")
-        });
-        if !is_form {
+        if !is_form(request.headers()) {
             let why = "the body must be application/x-www-form-urlencoded";
             return Err(Problem::UnsupportedMediaType(why.into()).into());
         }

@@ -35,7 +35,7 @@ const PREFLIGHT: Duration = Duration::from_secs(3600);
 
 /// Returns `true` if people may authorize programs: the operator allows it, and browsers keep a person's session.
 pub fn is_on(config: &Config) -> bool {
-    config.oauth != OauthMode::Off && console::credential::keeps_cookies(&config.public_url)
+    config.oauth != OauthMode::Off && identity::settings::is_secure(&config.public_url)
 }
 
 /// What an access token is for. All three are the same service, and each token is good for all of them.

@@ -61,7 +61,10 @@ pub async fn token(State(app): State<App>, request: Request) -> Result {
         _ => refresh(&app, &form.origin, &client, &parameters).await?,
     };
     match outcome {
-        Outcome::Pair(pair) => Ok(([(CACHE_CONTROL, "no-store")], Json(Tokens::from(pair))).into_response()),
+        Outcome::Pair(pair, of_ended) => {
+            app.announce(of_ended.iter().map(channel::access).collect());
+            Ok(([(CACHE_CONTROL, "no-store")], Json(Tokens::from(pair))).into_response())
+        }
         Outcome::Refused => Err(OauthError::invalid_grant()),
         Outcome::Ended(account) => {
             tracing::warn!(account = account.as_str(), "an app has ended: its code or refresh token was used twice");

@@ -80,8 +80,8 @@ pub struct Pair {
 /// The outcome of an exchange or a refresh. Each must be committed: a refusal may have ended a code or an app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The tokens.
-    Pair(Pair),
+    /// The tokens, and the account if another app of it has ended for this one.
+    Pair(Pair, Option<AccountUid>),
     /// What was presented grants nothing.
     Refused,
     /// What was presented grants nothing, and ended the app of this account.
@@ -134,8 +134,15 @@ pub async fn exchange(
     let hashes = (keys.hash(AppSecret::Access, &access), keys.hash(AppSecret::Refresh, &refresh));
     let hashes = PairHashes { access: &hashes.0, refresh: &hashes.1 };
     match db::oauth::create_app(conn, &grant, &label(&grant.client), hashes, lifetimes).await? {
-        Some(expires_in) => Ok(Outcome::Pair(pair(&grant, &access, &refresh, expires_in))),
         None => Ok(Outcome::Refused),
+        Some(made) => {
+            let actor = Actor::app(grant.account.clone(), id, origin.clone());
+            for app in &made.ended {
+                audit::write(conn, &actor, Some(&grant.account), &Event::AppRevoked { app: *app }).await?;
+            }
+            let account = (!made.ended.is_empty()).then(|| grant.account.clone());
+            Ok(Outcome::Pair(pair(&grant, &access, &refresh, made.seconds), account))
+        }
     }
 }
 
@@ -261,7 +268,7 @@ pub async fn refresh(
         Age::Replaced if is_hash_of(&refresh) => remaining,
         _ => return Ok(REFUSED),
     };
-    Ok(Refresh::Outcome(Outcome::Pair(pair(&grant, &access, &refresh, expires_in))))
+    Ok(Refresh::Outcome(Outcome::Pair(pair(&grant, &access, &refresh, expires_in), None)))
 }
 
 /// A token by which a client ends its app.

@@ -11,17 +11,18 @@ use uuid::Uuid;
 
 use crate::{Error, Result};
 
-/// Makes a link that signs an account in once within `minutes`. Returns its URL, with the secret in the fragment, which browsers send to
+/// Makes a link that signs an account in once within `minutes`, an invitation only as long as nobody has used the account. Returns its URL, with the secret in the fragment, which browsers send to
 /// no server, so that no log and no preview of the link can redeem it.
 pub async fn create_link(
     conn: &mut PgConnection,
     actor: &Actor,
     (keys, public_url): (&DerivedKeys, &str),
     account: &AccountUid,
-    minutes: u32,
+    (minutes, is_invitation): (u32, bool),
 ) -> Result<(String, Timestamp)> {
     let (link, secret) = (Uuid::now_v7(), service::random::token_secret());
-    let expires_at = sessions::create_link(conn, link, account, &keys.token_hash(&secret), minutes).await?;
+    let expires_at =
+        sessions::create_link(conn, link, account, &keys.token_hash(&secret), (minutes, is_invitation)).await?;
     audit::write(conn, actor, Some(account), &Event::LinkCreated { link, expires_at }).await?;
     Ok((format!("{public_url}/signin#{link}.{secret}"), expires_at))
 }
@@ -33,9 +34,12 @@ pub async fn start(
     session: &NewSession<'_>,
     by: &'static str,
 ) -> Result<Timestamp> {
-    let expires_at = sessions::create(conn, session).await?;
+    let created = sessions::create(conn, session).await?;
+    for ended in created.ended {
+        audit::write(conn, actor, Some(session.account), &Event::SessionEnded { session: ended }).await?;
+    }
     audit::write(conn, actor, Some(session.account), &Event::SignedIn { session: session.id, by }).await?;
-    Ok(expires_at)
+    Ok(created.expires_at)
 }
 
 /// Ends one session of an account.

@@ -33,3 +33,15 @@ CREATE TABLE session_logins (
     sid         text COLLATE "C"
 );
 CREATE INDEX session_logins_identity ON session_logins (identity_id);
+
+-- A link that an administrator made. It is good only as long as nobody has used the account, so that no second one of its kind, kept by
+-- whoever made it, opens the account of somebody who has come in by another way.
+ALTER TABLE signin_links ADD COLUMN is_invitation boolean NOT NULL DEFAULT false;
+
+-- Whether nobody ever signed in to an account or used a token of it.
+CREATE FUNCTION is_unused(account text) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT NOT EXISTS (SELECT FROM tokens WHERE account_uid = account)
+       AND NOT EXISTS (SELECT FROM account_sessions WHERE account_uid = account)
+       AND NOT EXISTS (SELECT FROM identities WHERE account_uid = account)
+       AND NOT EXISTS (SELECT FROM signin_links WHERE account_uid = account AND used_at IS NOT NULL)
+$$;

@@ -148,15 +148,10 @@ impl Row {
     }
 }
 
-/// `true` if nobody ever signed in to the account or used a token of it: it has neither, and its newest link was not redeemed.
+/// `true` if nobody ever signed in to the account or used a token of it.
 #[instrument(skip_all, name = "db.account_list.is_unused")]
 pub async fn is_unused(conn: &mut PgConnection, account: &AccountUid) -> Result<bool> {
-    let unused = sqlx::query_scalar!(
-        r#"SELECT NOT EXISTS (SELECT FROM tokens WHERE account_uid = $1)
-              AND NOT EXISTS (SELECT FROM account_sessions WHERE account_uid = $1)
-              AND NOT EXISTS (SELECT FROM signin_links WHERE account_uid = $1 AND used_at IS NOT NULL) AS "unused!""#,
-        account.as_str()
-    );
+    let unused = sqlx::query_scalar!(r#"SELECT is_unused($1) AS "unused!""#, account.as_str());
     Ok(unused.fetch_one(conn).await?)
 }
 

@@ -358,7 +358,7 @@ pub async fn set_enabled(conn: &mut PgConnection, account: &AccountUid, enabled:
     Ok(set.execute(conn).await?.rows_affected() == 1)
 }
 
-/// Revokes an account's sessions and with them all their tokens. Returns the number of sessions.
+/// Revokes an account's sessions and with them all their tokens, and the codes that no client has exchanged. Returns the number of sessions.
 ///
 /// Locks the account's row, as creating a token does, so that no token is created under a session that is being revoked.
 #[instrument(skip_all, name = "db.session.revoke")]
@@ -368,8 +368,11 @@ pub async fn revoke_sessions(conn: &mut PgConnection, account: &AccountUid) -> R
          UPDATE account_sessions SET revoked_at = now() FROM held WHERE account_uid = held.uid AND revoked_at IS NULL",
         account.as_str()
     )
-    .execute(conn)
+    .execute(&mut *conn)
     .await?;
+    sqlx::query!("DELETE FROM oauth_grants WHERE account_uid = $1 AND generation = 0", account.as_str())
+        .execute(conn)
+        .await?;
     Ok(revoked.rows_affected())
 }
 

@@ -43,15 +43,12 @@ pub async fn lock(conn: &mut PgConnection, provider: &str, issuer: &str, subject
 #[derive(Clone, Debug)]
 pub struct Locked {
     pub account: AccountUid,
-    pub email: String,
     /// Name under which others see the account.
     pub display_name: String,
     pub enabled: bool,
     /// Whether a sign-in that was not admitted disabled it.
     pub disabled_by_sign_in: bool,
     pub is_admin: bool,
-    /// The provider that made it an administrator.
-    pub admin_from: Option<String>,
     /// How many identities it has.
     pub identities: i64,
 }
@@ -74,7 +71,7 @@ pub async fn lock_account(
     let Some(uid) = locked else { return Ok(None) };
     // After the lock, so that this statement sees what those before it committed.
     let row = sqlx::query!(
-        r#"SELECT email, display_name, enabled, disabled_by, role, role_from,
+        r#"SELECT email, display_name, enabled, disabled_by, role,
                   (SELECT count(*) FROM identities WHERE account_uid = uid) AS "identities!"
            FROM accounts WHERE uid = $1"#,
         uid
@@ -84,11 +81,9 @@ pub async fn lock_account(
     Ok(Some(Locked {
         account: AccountUid::from_stored(uid),
         display_name: display_name(&row.display_name, &row.email),
-        email: row.email,
         enabled: row.enabled,
         disabled_by_sign_in: row.disabled_by.is_some(),
         is_admin: row.role == "admin",
-        admin_from: row.role_from,
         identities: row.identities,
     }))
 }
@@ -233,14 +228,14 @@ pub async fn sign_in(
     })
 }
 
-/// Lets the tokens of an account work for more days, if they need a sign-in. For a sign-in by a link of the operator.
+/// Lets the tokens of an account work for more days, or for ever, if they need a sign-in. For a sign-in by a link of the operator.
 #[instrument(skip_all, name = "db.identity.confirm")]
-pub async fn confirm(conn: &mut PgConnection, account: &AccountUid, days: u32) -> Result<()> {
+pub async fn confirm(conn: &mut PgConnection, account: &AccountUid, days: Option<u32>) -> Result<()> {
     sqlx::query!(
-        "UPDATE accounts SET confirm_by = greatest(confirm_by, now() + make_interval(days => $2))
+        "UPDATE accounts SET confirm_by = CASE WHEN $2::int IS NOT NULL THEN greatest(confirm_by, now() + make_interval(days => $2)) END
          WHERE uid = $1 AND confirm_by IS NOT NULL",
         account.as_str(),
-        i32::try_from(days).unwrap_or(i32::MAX)
+        days.map(|days| i32::try_from(days).unwrap_or(i32::MAX))
     )
     .execute(conn)
     .await?;
@@ -276,7 +271,7 @@ pub async fn end_sessions(
 ) -> Result<Vec<EndedSession>> {
     let ended = sqlx::query!(
         "UPDATE tokens t SET expires_at = now() FROM session_logins l JOIN identities i ON i.id = l.identity_id
-             WHERE t.id = l.token_id AND i.issuer = $1 AND t.expires_at > now() AND t.created_at < to_timestamp($4::bigint + 1)
+             WHERE t.id = l.token_id AND i.issuer = $1 AND t.expires_at > now() AND t.revoked_at IS NULL AND t.idle_until > now() AND t.created_at < to_timestamp($4::bigint + 1)
                AND CASE WHEN $2::text IS NULL THEN l.sid = $3
                         ELSE i.subject = $2 AND ($3::text IS NULL OR l.sid IS NULL OR l.sid = $3) END
              RETURNING t.id, t.account_uid, l.identity_id",

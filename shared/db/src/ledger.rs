@@ -73,7 +73,9 @@ pub async fn adjust(
     }
     let balance = sqlx::query_scalar!(
         "WITH noted AS (
-             INSERT INTO ledger (account_uid, amount, reason, note, request_key) VALUES ($1, $2, 'grant', $3, $4)
+             INSERT INTO ledger (account_uid, amount, reason, request_key) VALUES ($1, $2, 'grant', $4) RETURNING id
+         ), said AS (
+             INSERT INTO ledger_notes (ledger_id, account_uid, note) SELECT id, $1, $3 FROM noted WHERE $3::text IS NOT NULL
          )
          UPDATE accounts SET credit_balance = credit_balance + $2 WHERE uid = $1 RETURNING credit_balance",
         uid,
@@ -319,8 +321,9 @@ pub async fn list(
     limit: i64,
 ) -> Result<Vec<LedgerEntry>> {
     let rows = sqlx::query!(
-        r#"SELECT l.id, l.amount, l.reason, l.note, l.job_id, l.created_at, j.id IS NOT NULL AS "is_job!", r.id AS "run?"
+        r#"SELECT l.id, l.amount, l.reason, n.note AS "note?", l.job_id, l.created_at, j.id IS NOT NULL AS "is_job!", r.id AS "run?"
            FROM ledger l
+           LEFT JOIN ledger_notes n ON n.ledger_id = l.id
            LEFT JOIN jobs j ON j.id = l.job_id AND j.account_uid = l.account_uid
            LEFT JOIN recipe_runs r ON r.id = coalesce(j.recipe_run, l.job_id) AND r.account_uid = l.account_uid
            WHERE l.account_uid = $1 AND ($2::bigint IS NULL OR l.id < $2)

@@ -199,21 +199,9 @@ pub async fn create_app(
     label: &str,
     hashes: PairHashes<'_>,
     lifetimes: Lifetimes,
-) -> Result<Option<i64>> {
+) -> Result<Option<Made>> {
     lock(&mut *conn, &grant.account).await?;
     open_session(&mut *conn, &grant.account).await?;
-    sqlx::query!(
-        "UPDATE tokens SET revoked_at = now() WHERE id IN (
-             SELECT t.id FROM tokens t JOIN account_sessions s ON s.id = t.session_id
-             WHERE t.account_uid = $1 AND t.kind = 'oauth' AND t.revoked_at IS NULL AND s.revoked_at IS NULL
-               AND t.idle_until > now() AND (t.expires_at IS NULL OR t.expires_at > now())
-             ORDER BY coalesce(t.last_used_at, t.created_at) DESC, t.id DESC OFFSET $2
-         )",
-        grant.account.as_str(),
-        APPS_MAX - 1
-    )
-    .execute(&mut *conn)
-    .await?;
     let scopes: Vec<String> = grant.scopes.iter().map(|scope| scope.to_string()).collect();
     let made = sqlx::query!(
         r#"INSERT INTO tokens (id, account_uid, session_id, label, scopes, surface, secret_hash, kind, expires_at, access_until, idle_until)
@@ -234,8 +222,28 @@ pub async fn create_app(
     .fetch_optional(&mut *conn)
     .await?;
     let Some(made) = made else { return Ok(None) };
-    record_pair(conn, grant.id, 1, hashes.refresh).await?;
-    Ok(Some(made.seconds))
+    record_pair(&mut *conn, grant.id, 1, hashes.refresh).await?;
+    let ended = sqlx::query_scalar!(
+        "UPDATE tokens SET revoked_at = now() WHERE id IN (
+             SELECT t.id FROM tokens t JOIN account_sessions s ON s.id = t.session_id
+             WHERE t.account_uid = $1 AND t.kind = 'oauth' AND t.revoked_at IS NULL AND s.revoked_at IS NULL
+               AND t.idle_until > now() AND (t.expires_at IS NULL OR t.expires_at > now())
+             ORDER BY t.id = $3 DESC, coalesce(t.last_used_at, t.created_at) DESC, t.id DESC OFFSET $2
+         ) RETURNING id",
+        grant.account.as_str(),
+        APPS_MAX,
+        grant.id
+    );
+    Ok(Some(Made { seconds: made.seconds, ended: ended.fetch_all(conn).await? }))
+}
+
+/// An app that was made.
+#[derive(Debug)]
+pub struct Made {
+    /// Seconds that its access token is valid.
+    pub seconds: i64,
+    /// The apps that have ended for it, because there are too many.
+    pub ended: Vec<Uuid>,
 }
 
 async fn record_pair(conn: &mut PgConnection, id: Uuid, generation: u32, refresh_hash: &[u8]) -> Result<()> {

@@ -219,16 +219,23 @@ pub async fn commit(transaction: sqlx::Transaction<'_, sqlx::Postgres>) -> Resul
     Ok(transaction.commit().await?)
 }
 
+const SNAPSHOT: &str = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
 /// Begins a read-only transaction in which every statement sees the same snapshot.
 pub async fn snapshot(pool: &PgPool) -> Result<Transaction> {
     let pool = pool.clone();
-    let beginning = async move { pool.begin_with("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY").await };
+    let beginning = async move { pool.begin_with(SNAPSHOT).await };
     Ok(DetachOnDrop::new(beginning).await?)
 }
 
 /// Begins a transaction on a connection that the caller holds until the transaction ends: for work that is not canceled midway.
 pub async fn begin_on(connection: &mut sqlx::PgConnection) -> Result<sqlx::Transaction<'_, sqlx::Postgres>> {
     Ok(connection.begin().await?)
+}
+
+/// [`snapshot`] on a connection that the caller holds.
+pub async fn snapshot_on(connection: &mut sqlx::PgConnection) -> Result<sqlx::Transaction<'_, sqlx::Postgres>> {
+    Ok(connection.begin_with(SNAPSHOT).await?)
 }
 
 #[cfg(test)]

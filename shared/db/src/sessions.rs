@@ -12,25 +12,27 @@ use crate::Result;
 use crate::accounts::lock;
 use crate::tokens::open_session;
 
-/// Creates a link that signs an account in once within `minutes`, and deletes its expired links. Returns when the link expires.
+/// Creates a link that signs an account in once within `minutes`, an invitation only as long as nobody has used the account; and deletes
+/// its expired links. Returns when the link expires.
 #[instrument(skip_all, name = "db.signin_link.create")]
 pub async fn create_link(
     conn: &mut PgConnection,
     id: Uuid,
     account: &AccountUid,
     secret_hash: &[u8],
-    minutes: u32,
+    (minutes, is_invitation): (u32, bool),
 ) -> Result<Timestamp> {
     let expires_at = sqlx::query_scalar!(
         "WITH expired AS (
              DELETE FROM signin_links WHERE account_uid = $2 AND expires_at < now()
          )
-         INSERT INTO signin_links (id, account_uid, secret_hash, expires_at)
-         VALUES ($1, $2, $3, now() + make_interval(mins => $4)) RETURNING expires_at",
+         INSERT INTO signin_links (id, account_uid, secret_hash, expires_at, is_invitation)
+         VALUES ($1, $2, $3, now() + make_interval(mins => $4), $5) RETURNING expires_at",
         id,
         account.as_str(),
         secret_hash,
         i32::try_from(minutes).unwrap_or(i32::MAX),
+        is_invitation,
     )
     .fetch_one(conn)
     .await?;
@@ -52,7 +54,8 @@ pub struct Link {
 #[instrument(skip_all, name = "db.signin_link.find")]
 pub async fn find_link(conn: &mut PgConnection, id: Uuid) -> Result<Option<Link>> {
     let row = sqlx::query!(
-        r#"SELECT l.account_uid, l.secret_hash, (l.used_at IS NULL AND l.expires_at > now() AND a.enabled) AS "valid!"
+        r#"SELECT l.account_uid, l.secret_hash, (l.used_at IS NULL AND l.expires_at > now() AND a.enabled
+                     AND (NOT l.is_invitation OR is_unused(l.account_uid))) AS "valid!"
            FROM signin_links l JOIN accounts a ON a.uid = l.account_uid WHERE l.id = $1"#,
         id
     )
@@ -65,12 +68,15 @@ pub async fn find_link(conn: &mut PgConnection, id: Uuid) -> Result<Option<Link>
     }))
 }
 
-/// Redeems a link. Of any number of attempts one succeeds; it must commit with the session.
+/// Redeems a link of an account, whose row is locked. Of any number of attempts one succeeds; it must commit with the session.
 #[instrument(skip_all, name = "db.signin_link.redeem")]
-pub async fn redeem_link(conn: &mut PgConnection, id: Uuid) -> Result<bool> {
+pub async fn redeem_link(conn: &mut PgConnection, id: Uuid, account: &AccountUid) -> Result<bool> {
+    lock(&mut *conn, account).await?;
     let redeemed = sqlx::query!(
-        "UPDATE signin_links SET used_at = now() WHERE id = $1 AND used_at IS NULL AND expires_at > now()",
-        id
+        "UPDATE signin_links SET used_at = now()
+         WHERE id = $1 AND account_uid = $2 AND used_at IS NULL AND expires_at > now() AND (NOT is_invitation OR is_unused($2))",
+        id,
+        account.as_str()
     )
     .execute(conn)
     .await?;
@@ -95,26 +101,34 @@ pub struct NewSession<'a> {
     pub client: Option<&'a str>,
 }
 
-/// Creates a session, and ends the oldest living ones of the account beyond its limit. Returns when the session expires at the latest.
+/// A session that was created.
+#[derive(Debug)]
+pub struct Created {
+    /// When it expires at the latest.
+    pub expires_at: Timestamp,
+    /// The sessions that have ended for it, because there are too many.
+    pub ended: Vec<Uuid>,
+}
+
+/// Creates a session, and ends the oldest living ones of the account beyond its limit.
 ///
 /// Locks the account's row, so that two concurrent calls cannot both keep the last place.
 #[instrument(skip_all, name = "db.session.create")]
-pub async fn create(conn: &mut PgConnection, session: &NewSession<'_>) -> Result<Timestamp> {
+pub async fn create(conn: &mut PgConnection, session: &NewSession<'_>) -> Result<Created> {
     lock(&mut *conn, session.account).await?;
     open_session(&mut *conn, session.account).await?;
-    sqlx::query!(
+    let ended = sqlx::query_scalar!(
         "UPDATE tokens SET expires_at = now() WHERE id IN (
              SELECT t.id FROM tokens t JOIN account_sessions s ON s.id = t.session_id
              WHERE t.account_uid = $1 AND t.kind = 'session' AND t.revoked_at IS NULL AND s.revoked_at IS NULL
                AND t.expires_at > now() AND t.idle_until > now()
                AND (t.parent IS NULL OR EXISTS (SELECT FROM tokens p WHERE p.id = t.parent AND p.revoked_at IS NULL))
              ORDER BY t.created_at DESC, t.id DESC OFFSET $2
-         )",
+         ) RETURNING id",
         session.account.as_str(),
         SESSIONS_MAX - 1
-    )
-    .execute(&mut *conn)
-    .await?;
+    );
+    let ended = ended.fetch_all(&mut *conn).await?;
     let scopes: Vec<String> = session.scopes.iter().map(|scope| scope.to_string()).collect();
     let expires_at = sqlx::query_scalar!(
         r#"INSERT INTO tokens (id, account_uid, session_id, label, scopes, surface, secret_hash, kind, parent, client,
@@ -139,7 +153,7 @@ pub async fn create(conn: &mut PgConnection, session: &NewSession<'_>) -> Result
     )
     .fetch_one(conn)
     .await?;
-    Ok(expires_at.into())
+    Ok(Created { expires_at: expires_at.into(), ended })
 }
 
 /// An active session.

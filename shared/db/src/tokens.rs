@@ -193,11 +193,11 @@ async fn with_budgets(
     Ok(tokens)
 }
 
-/// Whether an account has a token with this id that is no session.
+/// Whether an account has an agent's token with this id.
 #[instrument(skip_all, name = "db.token.exists")]
 pub async fn exists(conn: &mut PgConnection, account: &AccountUid, token: Uuid) -> Result<bool> {
     let exists = sqlx::query_scalar!(
-        r#"SELECT EXISTS (SELECT FROM tokens WHERE id = $1 AND account_uid = $2 AND kind <> 'session') AS "exists!""#,
+        r#"SELECT EXISTS (SELECT FROM tokens WHERE id = $1 AND account_uid = $2 AND kind = 'agent') AS "exists!""#,
         token,
         account.as_str()
     );

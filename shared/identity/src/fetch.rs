@@ -34,6 +34,34 @@ pub enum FetchError {
     TooLarge,
     #[error("the answer is not the expected JSON")]
     Form,
+    #[error("the server has failed just now and is not asked again yet")]
+    Again,
+}
+
+/// How long a server that failed is left alone: longer than it takes those who wait for the same answer to fail as well.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// When a server failed last.
+#[derive(Debug, Default)]
+pub(crate) struct Failed(Option<Instant>);
+
+impl Failed {
+    /// What `asking` is answered.
+    ///
+    /// # Errors
+    ///
+    /// As `asking`; [`FetchError::Again`] without asking just after a failure.
+    pub(crate) async fn remember<T, E: From<FetchError>>(
+        &mut self,
+        asking: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        if self.0.is_some_and(|at| at.elapsed() < PAUSE) {
+            return Err(FetchError::Again.into());
+        }
+        let answer = asking.await;
+        self.0 = answer.is_err().then(Instant::now);
+        answer
+    }
 }
 
 /// A document and the headers that came with it.

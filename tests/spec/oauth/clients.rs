@@ -28,7 +28,6 @@ async fn a_registration_stores_nothing_and_keeps_what_is_usable() {
     assert_eq!(stack.count("SELECT count(*) FROM oauth_clients").await, before);
 }
 
-/// Row 24 of the design's table of attacks.
 #[tokio::test]
 async fn a_registration_without_a_usable_address_is_refused() {
     let stack = &stack().await;

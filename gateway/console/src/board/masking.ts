@@ -9,7 +9,7 @@ const MOST_SIDE = 2048;
 /** The longest side of a drawing that is enough to say how much is painted. */
 const SAMPLE = 128;
 /** The color of what may change. */
-export const PAINT = "#ff2d78";
+const PAINT = "#ff2d78";
 
 /** A point of a stroke, in pixels of the image. Where a pen presses less, the stroke is narrower. */
 export interface Spot extends Point {

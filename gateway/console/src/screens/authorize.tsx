@@ -57,7 +57,7 @@ function Refused({ redirectTo }: { redirectTo: string }) {
           All canvases
         </Link>
         <a href={redirectTo} className={`${parts.button} ${parts.plain}`}>
-          Tell {new URL(redirectTo).host}
+          Tell {new URL(redirectTo).host || "the app"}
         </a>
       </div>
     </>
@@ -215,7 +215,7 @@ function Recipient({ request: { kind, name, redirectHost, redirectTarget, redire
           <Icon name="finding" size={16} />
           <span>
             {isLocal ? (
-              <>Any program on this computer can say that it is “{name}”. Allow it only if you have just started to connect it.</>
+              <>Any program on this computer can say that it is “<bdi>{name}</bdi>”. Allow it only if you have just started to connect it.</>
             ) : (
               <>The name is unverified: the app gave it to itself. Go by the address.</>
             )}

@@ -45,6 +45,13 @@ export function Dialog({ label, className, close, children }: DialogProps) {
       className={className}
       // React lets the event of a dialog within this one bubble. That of a dialog which has left the page comes late: another may be open.
       onClose={({ target, currentTarget }) => target === currentTarget && currentTarget.isConnected && close()}
+      // Closed by React at once: between the browser's closing and the event that tells of it, keys would go to a field that nobody sees.
+      onCancel={(event) => {
+        // Fields for files have an event of this name, too, which bubbles.
+        if (event.target !== event.currentTarget) return;
+        event.preventDefault();
+        close();
+      }}
       // A press on the content and a release beside it also make a click on the dialog: a person has marked text.
       onPointerDown={({ target, currentTarget }) => void (isBeside.current = target === currentTarget)}
       onClick={({ target, currentTarget }) => target === currentTarget && isBeside.current && close()}

@@ -269,7 +269,8 @@ pub async fn create(State(app): State<App>, admin: Administrator, body: JsonBody
     let invitation = match invite {
         true => {
             let place = (&app.keys, app.config.public_url.as_str());
-            let link = app::session::create_link(&mut transaction, admin.actor(), place, &uid, SIGNIN_LINK_MINUTES_MAX);
+            let how_long = (SIGNIN_LINK_MINUTES_MAX, true);
+            let link = app::session::create_link(&mut transaction, admin.actor(), place, &uid, how_long);
             let (url, expires_at) = link.await?;
             Some(Invitation { url, expires_at })
         }

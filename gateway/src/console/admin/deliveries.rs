@@ -153,9 +153,7 @@ pub async fn replay(State(app): State<App>, admin: Administrator, body: JsonBody
     let ids = match wanted {
         Wanted::Ids(ids) => ids,
         Wanted::FailedOf(account, since) => {
-            let mut ids = operation::failed(&mut *app.connection().await?, &account, since).await?;
-            ids.truncate(REPLAYED_MAX);
-            ids
+            operation::failed(&mut *app.connection().await?, &account, since, REPLAYED_MAX as i64).await?
         }
     };
     let (mut replayed, mut skipped) = (Vec::new(), Vec::new());

@@ -68,7 +68,7 @@ pub async fn list(State(app): State<App>, person: Person) -> Result {
         created_at: identity.created_at,
         last_signin_at: identity.last_signin_at,
     };
-    let confirm_by = person.confirm_by.filter(|_| !app.providers.is_empty());
+    let confirm_by = person.confirm_by.filter(|_| app.confirms_tokens());
     Ok(reply::ok(&Identities { identities: identities.into_iter().map(summary).collect(), confirm_by }))
 }
 

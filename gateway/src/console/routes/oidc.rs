@@ -1,13 +1,12 @@
 //! `/console/oidc`: sign in with an OpenID provider.
 
-use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{FromRequest as _, Request, State};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use db::audit::{Actor, Event};
 use domain::channel;
 use domain::limits::{IDENTITIES_MAX, SIGNIN_RECENT_MINUTES};
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, SET_COOKIE};
+use http::header::{CACHE_CONTROL, LOCATION, SET_COOKIE};
 use http::{HeaderValue, StatusCode};
 use identity::jwt::TOKEN_MAX;
 use identity::provider::{Provider, SignInError};
@@ -22,6 +21,7 @@ use crate::audit;
 use crate::console::person::Person;
 use crate::console::sign_in::attempt::{Attempt, CLEAR};
 use crate::console::sign_in::{self, Failure};
+use crate::extract::json::{JsonBody, is_form};
 use crate::extract::path::PathText;
 use crate::openapi::errors::{NamedErrors, WriteErrors};
 use crate::problem::{Problem, Result};
@@ -29,8 +29,6 @@ use crate::rates::{self, Rate};
 use crate::reply;
 use crate::state::App;
 
-/// Bytes of a form with a logout token.
-const FORM_MAX: usize = TOKEN_MAX + 1024;
 /// The page that reports what became of linking.
 const IDENTITIES: &str = "/settings/signin";
 
@@ -138,7 +136,7 @@ pub async fn callback(State(app): State<App>, parts: Parts, path: PathText) -> R
     let who = (&credential.account, session);
     Ok(match sign_in::account::link(&app, &provider.settings, &person, who, &parts).await? {
         Ok(()) => to(page, vec![CLEAR]),
-        Err(failure) => to_problem(page, failure),
+        Err(failure) => refused(&app, &parts, page, failure).await,
     })
 }
 
@@ -222,11 +220,15 @@ pub(super) async fn require_recent(conn: &mut db::PgConnection, person: &Person)
         (status = 400, description = "The token does not hold: `{\"error\": \"invalid_request\"}`."),
     )
 )]
-pub async fn logout(State(app): State<App>, path: PathText, parts: Parts, body: Body) -> Result {
+pub async fn logout(State(app): State<App>, path: PathText, request: Request) -> Result {
     let provider = sign_in::provider(&app, &path.parameter::<String>("providerId")?)?;
-    let form = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let is_form = form.is_some_and(|form| form.split(';').next() == Some("application/x-www-form-urlencoded"));
-    let body = axum::body::to_bytes(body, FORM_MAX).await.ok().filter(|_| is_form).unwrap_or_default();
+    if !is_form(request.headers()) {
+        return Ok(invalid_request());
+    }
+    let (parts, body) = request.into_parts();
+    let origin = audit::origin(&parts);
+    let Ok(body) = JsonBody::from_request(Request::from_parts(parts, body), &()).await;
+    let body = body.bytes(TOKEN_MAX).await?;
     let mut tokens = form_urlencoded::parse(&body).filter(|(name, _)| name == "logout_token").map(|(_, token)| token);
     let (Some(token), None) = (tokens.next(), tokens.next()) else { return Ok(invalid_request()) };
     let logout = match provider.logout(&token).await {
@@ -246,7 +248,7 @@ pub async fn logout(State(app): State<App>, path: PathText, parts: Parts, body: 
     )
     .await?;
     for session in &ended {
-        let actor = Actor::provider(session.account.clone(), session.identity, audit::origin(&parts));
+        let actor = Actor::provider(session.account.clone(), session.identity, origin.clone());
         let event = Event::SessionEnded { session: session.id };
         db::audit::write(&mut transaction, &actor, Some(&session.account), &event).await?;
     }

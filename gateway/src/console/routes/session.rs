@@ -139,7 +139,7 @@ impl From<Account> for PersonSummary {
 )]
 pub async fn sign_in(State(app): State<App>, parts: Parts, body: JsonBody) -> Result {
     credential::check_origin(&parts, &app.config.public_url)?;
-    if !credential::keeps_cookies(&app.config.public_url) {
+    if !identity::settings::is_secure(&app.config.public_url) {
         let why = "browsers keep a session only over HTTPS or on a loopback address, and CANVAS_PUBLIC_URL is neither";
         return Err(Problem::Forbidden(why.into()));
     }
@@ -193,11 +193,12 @@ async fn by_link(app: &App, parts: &Parts, id: Uuid, secret: &str) -> Result<Opt
     let Some(account) = valid_link(app, &mut transaction, id, secret).await? else { return Ok(None) };
     let Some(account) = db::accounts::find(&mut transaction, account.as_str()).await? else { return Ok(None) };
     // In the transaction that creates the session: a link is used up only with a session.
-    if !db::sessions::redeem_link(&mut transaction, id).await? {
+    if !db::sessions::redeem_link(&mut transaction, id, &account.uid).await? {
         return Ok(None);
     }
-    // The operator's link confirms the account as a sign-in with a provider does.
-    if let Some(days) = app.providers.iter().filter_map(|provider| provider.settings.confirm_days).max() {
+    // The operator's link confirms the account as a sign-in with the most generous provider does.
+    let days = app.providers.iter().map(|provider| provider.settings.confirm_days);
+    if let Some(days) = days.max_by_key(|days| days.unwrap_or(u32::MAX)) {
         db::identities::confirm(&mut transaction, &account.uid, days).await?;
     }
     let label = account.display_name.clone();

@@ -38,7 +38,7 @@ impl From<Failure> for Refusal {
 ///
 /// The failure of the sign-in. The outer error is that of the service.
 pub async fn sign_in(app: &App, settings: &Settings, person: &Person, parts: &Parts) -> Result<Result<Begun, Failure>> {
-    retrying(|| async {
+    let attempt = || async {
         let mut transaction = app.transaction().await?;
         let (identity, account) = match admit(&mut transaction, settings, person, parts).await? {
             Ok(admitted) => admitted,
@@ -59,8 +59,16 @@ pub async fn sign_in(app: &App, settings: &Settings, person: &Person, parts: &Pa
         db::pool::commit(transaction).await?;
         app.announce(vec![channel::access(&account.account)]);
         Ok(Ok(begun))
-    })
-    .await
+    };
+    match retrying(attempt).await {
+        // Another transaction took the email since. The second attempt sees it.
+        Err(Problem::Internal(error)) if is_of_email(&*error) => retrying(attempt).await,
+        done => done,
+    }
+}
+
+fn is_of_email(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    error.downcast_ref::<db::Error>().is_some_and(|error| error.constraint() == Some("accounts_email"))
 }
 
 /// Links a person to the account of somebody who is signed in.
@@ -221,8 +229,10 @@ async fn apply(
         changed.credits.map(|(amount, balance)| Event::AccountCredit { amount, balance }),
     ];
     let actor = Actor::provider(account.account.clone(), id, origin(parts));
-    for event in events.iter().flatten() {
-        audit::write(conn, &actor, Some(&account.account), event).await?;
+    let ignored = person.ignored(settings);
+    let ignored = ignored.map(|(claim, why)| Event::ClaimIgnored { identity: id, claim, why });
+    for event in events.into_iter().flatten().chain(ignored) {
+        audit::write(conn, &actor, Some(&account.account), &event).await?;
     }
     Ok(())
 }

@@ -127,7 +127,7 @@ pub static GROUPS: &[Group] = groups! {
         "docs/adr/0017-test-tiers-and-real-services.md",
         "docs/adr/0018-decoders.md",
         "docs/adr/0019-budgets-behind-the-account-lock.md",
-        "docs/adr/0021-own-authorization-server.md";
+        "docs/adr/0020-own-authorization-server.md";
 };
 
 /// What the documents show.

@@ -172,9 +172,18 @@ pub fn declared_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
+/// Returns `true` if the body is a form, by its media type.
+pub fn is_form(headers: &HeaderMap) -> bool {
+    has_type(headers, "application/x-www-form-urlencoded")
+}
+
 pub fn is_json(headers: &HeaderMap) -> bool {
+    has_type(headers, "application/json")
+}
+
+fn has_type(headers: &HeaderMap, media_type: &str) -> bool {
     let declared = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    declared.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
+    declared.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(media_type)
 }
 
 fn parse(bytes: &[u8]) -> Result<Value> {

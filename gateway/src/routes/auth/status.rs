@@ -42,7 +42,7 @@ pub async fn status(State(app): State<App>, caller: Caller<AnyToken>) -> Result 
         storage: AccountStorage { bytes: storage.bytes, max: (storage.max > 0).then_some(storage.max) },
         open_links,
         expires_at: credential.expires_at,
-        confirm_by: credential.confirm_by.filter(|_| !app.providers.is_empty()),
+        confirm_by: credential.confirm_by.filter(|_| app.confirms_tokens()),
         app: client.map(|client| AppStatus { client_id: client.id, name: client.name, host: client.host }),
     }))
 }

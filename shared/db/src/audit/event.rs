@@ -128,6 +128,8 @@ events! {
     IdentityUnlinked = "identity.unlinked" { identity: Uuid },
     /// The verified email of an identity replaced that of its account.
     IdentityEmail = "identity.email" { identity: Uuid },
+    /// A configured claim of a sign-in was ignored: the provider does not say it (`absent`), or in a wrong type (`type`).
+    ClaimIgnored = "identity.claim" { identity: Uuid, claim: &'static str, why: &'static str },
     /// An account was created.
     AccountCreated = "account.created" { credits: i64 },
     /// An account was enabled.
@@ -193,7 +195,7 @@ events! {
     /// The audit was exported.
     AuditExported = "audit.exported" {},
     /// Whole months of the audit before this time were deleted.
-    MonthsDropped = "audit.dropped" { before: Timestamp, proof: Proof },
+    MonthsDropped = "audit.dropped" { before: Timestamp, seal: i64, proof: Proof },
     /// Refused sign-ins of the past minute that have no row of their own, because there were too many.
     RefusalsCapped = "audit.capped" { refusals: u64 },
 }

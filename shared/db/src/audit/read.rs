@@ -61,7 +61,7 @@ pub struct Entry {
     pub actor: Option<Named>,
     /// How it acted.
     pub via: String,
-    /// Id of the session, or name of the command.
+    /// Id of the session, app or identity, or name of the command.
     pub via_id: Option<String>,
     /// Label of the session, if it is there.
     pub via_label: Option<String>,

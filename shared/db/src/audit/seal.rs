@@ -78,25 +78,40 @@ pub struct Seal {
     pub head: Vec<u8>,
 }
 
-/// Seals the oldest rows that no seal names, at most 1000 of one month. `None`: there are none, or another process is sealing. The lock is
-/// held until the transaction ends.
+/// Seals all rows that no seal names, in as many seals as they need. There are none when another process is sealing. The lock is held until
+/// the transaction ends.
+///
+/// A row is sealed if it is later than ten minutes before the last seal was made. All seals of a backlog are made in one transaction, so that
+/// the first of them does not make the rest of the backlog late, whoever is stopped in between.
 #[instrument(skip_all, name = "db.audit.seal")]
-pub async fn next(conn: &mut PgConnection, mac: Mac<'_>) -> Result<Option<Seal>> {
+pub async fn all(conn: &mut PgConnection, mac: Mac<'_>) -> Result<Vec<Seal>> {
     let locked = sqlx::query_scalar!(r#"SELECT pg_try_advisory_xact_lock(hashtext('canvas.audit.seal')) AS "locked!""#);
     if !locked.fetch_one(&mut *conn).await? {
-        return Ok(None);
+        return Ok(Vec::new());
     }
+    let after = sqlx::query_scalar!("SELECT max(sealed_at) - interval '10 minutes' FROM audit_seals");
+    let after = after.fetch_one(&mut *conn).await?;
+    let mut seals = Vec::new();
+    while let Some(seal) = next(conn, mac, after).await? {
+        seals.push(seal);
+    }
+    Ok(seals)
+}
+
+/// Seals the oldest rows after a time that no seal names, at most 1000 of one month.
+async fn next(conn: &mut PgConnection, mac: Mac<'_>, after: Option<DateTime<Utc>>) -> Result<Option<Seal>> {
     let rows = sqlx::query_as!(
         SealedRow,
         r#"WITH due AS (
                SELECT a.id, date_trunc('month', a.at, 'UTC') AS month FROM audit a
-               WHERE a.at > coalesce((SELECT max(sealed_at) - interval '10 minutes' FROM audit_seals), '-infinity')
+               WHERE a.at > coalesce($2::timestamptz, '-infinity')
                  AND NOT EXISTS (SELECT FROM audit_seals s WHERE s.ids @> a.id)
            )
            SELECT a.id, a.at, a.event, a.outcome, a.actor_uid, a.via, a.via_id, a.account_uid, a.request_id,
                   a.details::text AS "details!", a.origin
            FROM due JOIN audit a USING (id) WHERE month = (SELECT min(month) FROM due) ORDER BY a.id LIMIT $1"#,
-        ROWS_MAX
+        ROWS_MAX,
+        after
     )
     .fetch_all(&mut *conn)
     .await?;
@@ -137,13 +152,14 @@ pub struct Verification {
 /// Where the audit contradicts its seals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
-    /// A row of the seal with this number was changed, is missing, or a seal before it is.
+    /// A row of the seal with this number, or its address or client, was changed, is missing, or a seal before it is.
     Seal(i64),
     /// The row with this id was inserted later than it says.
     Row(i64),
 }
 
-/// Compares all rows with their seals. Every row that could be sealed is: [`next`] was called before.
+/// Compares all rows with their seals, and addresses and clients with their rows. Every row that could be sealed is: [`all`] was called
+/// before. The transaction reads one snapshot.
 #[instrument(skip_all, name = "db.audit.verify")]
 pub async fn verify(conn: &mut PgConnection, mac: Mac<'_>) -> Result<Verification> {
     let dropped = dropped_before(conn, mac).await?;
@@ -163,7 +179,7 @@ pub async fn verify(conn: &mut PgConnection, mac: Mac<'_>) -> Result<Verificatio
             found.seals += 1;
             let before = found.head.replace(seal.head.clone());
             // The rows of a dropped month are gone. The head of its last seal is what the next one continues.
-            if dropped.is_some_and(|dropped| seal.at < dropped) {
+            if dropped.is_some_and(|dropped| seal.id <= dropped.seal && seal.at < dropped.before) {
                 continue;
             }
             let rows = sqlx::query_as!(
@@ -176,8 +192,20 @@ pub async fn verify(conn: &mut PgConnection, mac: Mac<'_>) -> Result<Verificatio
             );
             let rows = rows.fetch_all(&mut *conn).await?;
             found.rows += rows.len() as u64;
+            let foreign = sqlx::query_scalar!(
+                r#"SELECT EXISTS (
+                       SELECT FROM audit a JOIN audit_origins o ON o.audit_id = a.id
+                       WHERE a.id >= $1 AND a.id < $2 AND (($3::text)::int8multirange) @> a.id AND a.origin IS DISTINCT FROM
+                           sha256(uuid_send(o.salt) || convert_to(concat(o.address, chr(10), o.client), 'UTF8'))
+                   ) AS "foreign!""#,
+                seal.first,
+                seal.end,
+                seal.ids
+            );
+            let is_foreign = foreign.fetch_one(&mut *conn).await?;
             let expected = mac(&message(&before.unwrap_or_default(), &seal.ids, &rows));
-            let is_right = expected.as_slice() == seal.head && i64::try_from(rows.len()) == Ok(seal.rows);
+            let is_right =
+                !is_foreign && expected.as_slice() == seal.head && i64::try_from(rows.len()) == Ok(seal.rows);
             if !is_right && found.first_broken.is_none() {
                 found.first_broken = Some(Broken::Seal(seal.id));
             }
@@ -188,7 +216,7 @@ pub async fn verify(conn: &mut PgConnection, mac: Mac<'_>) -> Result<Verificatio
                   min(id) FILTER (WHERE at <= (SELECT max(sealed_at) - interval '10 minutes' FROM audit_seals)) AS late
            FROM audit a
            WHERE at >= coalesce($1::timestamptz, '-infinity') AND NOT EXISTS (SELECT FROM audit_seals s WHERE s.ids @> a.id)"#,
-        dropped
+        dropped.map(|dropped| dropped.before)
     );
     let unsealed = unsealed.fetch_one(conn).await?;
     found.rows += unsealed.rows.unsigned_abs();
@@ -196,9 +224,19 @@ pub async fn verify(conn: &mut PgConnection, mac: Mac<'_>) -> Result<Verificatio
     Ok(found)
 }
 
-/// What a row that drops months is proven by.
-fn proof(mac: Mac<'_>, before: Timestamp) -> Proof {
-    Proof(mac(format!("audit.dropped {before}").as_bytes()))
+/// What a row that drops months is proven by. The last seal of these months is part of it, so that no later one can be passed off as one of
+/// theirs by another time.
+fn proof(mac: Mac<'_>, before: Timestamp, seal: i64) -> Proof {
+    Proof(mac(format!("audit.dropped {before} {seal}").as_bytes()))
+}
+
+/// The months that were dropped.
+#[derive(Clone, Copy)]
+struct Dropped {
+    /// The start of the first month that was not.
+    before: DateTime<Utc>,
+    /// Number of their last seal.
+    seal: i64,
 }
 
 /// The proof that the service dropped months, and not who can write the database alone.
@@ -211,16 +249,17 @@ impl Detail for Proof {
     }
 }
 
-/// The start of the first month that was not dropped.
-async fn dropped_before(conn: &mut PgConnection, mac: Mac<'_>) -> Result<Option<DateTime<Utc>>> {
+/// The months that were dropped, as far as it is proven.
+async fn dropped_before(conn: &mut PgConnection, mac: Mac<'_>) -> Result<Option<Dropped>> {
     let rows = sqlx::query!(
-        r#"SELECT (details ->> 'before')::timestamptz AS "before!", details ->> 'proof' AS proof FROM audit
+        r#"SELECT (details ->> 'before')::timestamptz AS "before!", coalesce((details ->> 'seal')::bigint, 0) AS "seal!",
+                  details ->> 'proof' AS proof FROM audit
            WHERE event = 'audit.dropped' ORDER BY id"#
     );
     let rows = rows.fetch_all(conn).await?.into_iter();
-    let proven =
-        rows.filter(|row| Some(proof(mac, row.before.into()).to_json()) == row.proof.as_deref().map(Into::into));
-    Ok(proven.map(|row| row.before).max())
+    let proven = rows
+        .filter(|row| Some(proof(mac, row.before.into(), row.seal).to_json()) == row.proof.as_deref().map(Into::into));
+    Ok(proven.map(|row| Dropped { before: row.before, seal: row.seal }).max_by_key(|dropped| dropped.before))
 }
 
 /// Drops the months whose rows are all older than `days`: says so in a row, with which the database lets go of them. Returns the start of
@@ -234,8 +273,14 @@ pub async fn drop_months(conn: &mut PgConnection, mac: Mac<'_>, days: i32) -> Re
     );
     let Some(before) = before.fetch_optional(&mut *conn).await?.map(Timestamp::from) else { return Ok(None) };
     let dropped = dropped_before(&mut *conn, mac).await?;
-    if dropped.is_none_or(|dropped| dropped < before.get()) {
-        write(conn, &Actor::system(), None, &Event::MonthsDropped { before, proof: proof(mac, before) }).await?;
+    if dropped.is_none_or(|dropped| dropped.before < before.get()) {
+        let seal = sqlx::query_scalar!(
+            r#"SELECT coalesce(max(id), 0) AS "seal!" FROM audit_seals WHERE at < $1"#,
+            before.get()
+        );
+        let seal = seal.fetch_one(&mut *conn).await?;
+        let event = Event::MonthsDropped { before, seal, proof: proof(mac, before, seal) };
+        write(conn, &Actor::system(), None, &event).await?;
     }
     Ok(Some(before))
 }

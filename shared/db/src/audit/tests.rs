@@ -6,7 +6,7 @@ use sqlx::AssertSqlSafe;
 use testkit::TestDatabase;
 
 use super::read::{After, Filter, page};
-use super::seal::{Broken, Verification, next, verify};
+use super::seal::{Broken, Verification, all, verify};
 use super::*;
 use crate::Connection;
 
@@ -52,15 +52,10 @@ impl Fixture {
 
     /// Seals all rows, `count` of them.
     async fn seal(&self, count: usize) {
-        let mut sealed = 0;
-        loop {
-            let mut transaction = crate::pool::begin(self.database.pool()).await.expect("begins");
-            let seal = next(&mut transaction, &mac).await.expect("seals");
-            crate::pool::commit(transaction).await.expect("commits");
-            let Some(seal) = seal else { break };
-            sealed += seal.rows;
-        }
-        assert_eq!(sealed, count);
+        let mut transaction = crate::pool::begin(self.database.pool()).await.expect("begins");
+        let seals = all(&mut transaction, &mac).await.expect("seals");
+        crate::pool::commit(transaction).await.expect("commits");
+        assert_eq!(seals.iter().map(|seal| seal.rows).sum::<usize>(), count);
     }
 
     async fn verify(&self) -> Verification {
@@ -229,6 +224,34 @@ async fn a_row_that_was_inserted_with_an_old_time_is_found() {
 }
 
 #[tokio::test]
+async fn all_of_a_backlog_is_sealed_however_long_nobody_sealed() {
+    let fixture = Fixture::new().await;
+    fixture.credit(1).await;
+    fixture.seal(1).await;
+    fixture.forge("UPDATE audit_seals SET sealed_at = now() - interval '70 days'").await;
+    // Of two months, more rows than one seal takes, and all of them older than ten minutes.
+    for amount in 2..=1003 {
+        fixture.credit(amount).await;
+    }
+    fixture.forge("UPDATE audit SET at = now() - interval '69 days' WHERE id = 2").await;
+    fixture.forge("UPDATE audit SET at = now() - interval '1 hour' WHERE id > 2").await;
+    fixture.seal(1002).await;
+    let found = fixture.verify().await;
+    assert_eq!((found.seals, found.first_broken), (4, None));
+}
+
+#[tokio::test]
+async fn an_address_or_a_client_of_another_act_is_found() {
+    for change in ["address = '192.0.2.2'", "client = NULL", "salt = gen_random_uuid()"] {
+        let fixture = Fixture::new().await;
+        fixture.credit(1).await;
+        fixture.seal(1).await;
+        fixture.forge(&format!("UPDATE audit_origins SET {change}")).await;
+        assert_eq!(fixture.first_broken().await, Some(Broken::Seal(1)), "{change}");
+    }
+}
+
+#[tokio::test]
 async fn a_row_that_commits_late_is_in_a_later_seal() {
     let fixture = Fixture::new().await;
     let mut late = crate::pool::begin(fixture.database.pool()).await.expect("begins");
@@ -266,6 +289,12 @@ async fn whole_months_are_dropped_and_what_is_left_is_verified() {
     assert_eq!(seal::sweep(&mut conn, before, 10).await.expect("deletes"), 1);
     let left = fixture.verify().await;
     assert_eq!((left.rows, left.seals, left.first_broken), (3, 3, None), "the last seal of a dropped month is kept");
+    // A later seal is not one of a dropped month by another time.
+    fixture.forge("UPDATE audit_seals SET at = at - interval '70 days' WHERE id = 3; UPDATE audit SET event = 'x' WHERE id = 5").await;
+    assert_eq!(fixture.first_broken().await, Some(Broken::Seal(3)));
+    let back = "UPDATE audit_seals SET at = at + interval '70 days' WHERE id = 3";
+    fixture.forge(&format!("{back}; UPDATE audit SET event = 'audit.dropped' WHERE id = 5")).await;
+    assert_eq!(fixture.first_broken().await, None);
     // Who cannot make the proof, drops nothing that is not missed.
     fixture
         .run(

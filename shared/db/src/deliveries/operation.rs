@@ -102,16 +102,22 @@ pub async fn of_run(conn: &mut PgConnection, run: JobId) -> Result<Option<Uuid>>
     Ok(id.fetch_optional(conn).await?)
 }
 
-/// Ids of an account's failed deliveries that have an event to send, oldest first; with `since` only those of runs that were started then
+/// Ids of at most `limit` of an account's failed deliveries that have an event to send, oldest first; with `since` only those of runs that were started then
 /// or later.
 #[tracing::instrument(skip_all, name = "db.delivery.failed")]
-pub async fn failed(conn: &mut PgConnection, account: &AccountUid, since: Option<Timestamp>) -> Result<Vec<Uuid>> {
+pub async fn failed(
+    conn: &mut PgConnection,
+    account: &AccountUid,
+    since: Option<Timestamp>,
+    limit: i64,
+) -> Result<Vec<Uuid>> {
     let ids = sqlx::query_scalar!(
         "SELECT id FROM webhook_deliveries WHERE account_uid = $1 AND status = 'failed' AND event_id IS NOT NULL
            AND ($2::timestamptz IS NULL OR created_at >= $2)
-         ORDER BY created_at, id",
+         ORDER BY created_at, id LIMIT $3",
         account.as_str(),
-        since.map(Timestamp::get)
+        since.map(Timestamp::get),
+        limit
     );
     Ok(ids.fetch_all(conn).await?)
 }

@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use url::Url;
 
-use crate::fetch::{FetchError, Fetcher};
+use crate::fetch::{Failed, FetchError, Fetcher};
 use crate::jwt::{Algorithm, Refusal};
 
 /// How long fetched keys are used.
@@ -156,7 +156,7 @@ impl Key {
 
 /// The keys at a URL, kept for an hour. Of concurrent callers one fetches, and the others wait for it.
 #[derive(Debug, Default)]
-pub struct RemoteKeys(Mutex<Option<Fetched>>);
+pub struct RemoteKeys(Mutex<(Option<Fetched>, Failed)>);
 
 #[derive(Debug)]
 struct Fetched {
@@ -174,7 +174,7 @@ impl RemoteKeys {
     ///
     /// If they must be fetched and cannot be.
     pub async fn get(&self, fetcher: &Fetcher, url: &Url, id: Option<&str>) -> Result<Arc<Keys>, FetchError> {
-        let mut kept = self.0.lock().await;
+        let (kept, failed) = &mut *self.0.lock().await;
         let usable = |fetched: &&mut Fetched| fetched.url == *url && fetched.at.elapsed() < KEPT;
         if let Some(fetched) = kept.as_mut().filter(usable) {
             if fetched.keys.know(id) || fetched.asked.elapsed() < PAUSE {
@@ -182,7 +182,10 @@ impl RemoteKeys {
             }
             fetched.asked = Instant::now();
         }
-        let keys = Keys::parse(&fetcher.get(url, None).await?.document).map(Arc::new).ok_or(FetchError::Form)?;
+        let keys = failed.remember(async {
+            Keys::parse(&fetcher.get(url, None).await?.document).map(Arc::new).ok_or(FetchError::Form)
+        });
+        let keys = keys.await?;
         let now = Instant::now();
         *kept = Some(Fetched { url: url.clone(), keys: Arc::clone(&keys), at: now, asked: now });
         Ok(keys)

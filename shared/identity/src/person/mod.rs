@@ -89,6 +89,21 @@ impl Sources {
         self.find(&ClaimPath(name.to_owned()))
     }
 
+    /// The email, and whether a document that has this very email says that it is verified.
+    fn email(&self) -> Option<(&str, bool)> {
+        let of = |claims: &Claims| -> Option<(String, bool)> {
+            let email = claims.get("email")?.as_str()?.trim();
+            let verified = claims.get("email_verified").is_some_and(|value| *value == true || *value == "true");
+            Some((email.to_owned(), verified))
+        };
+        let email = self.named("email").and_then(Value::as_str).map(str::trim).filter(|email| is_email(email))?;
+        let documents = [Some(&self.id_token), self.userinfo.as_ref()].into_iter().flatten();
+        // What the ID token says of its email is not changed by userinfo.
+        let said = documents.filter_map(of).filter(|(said, _)| said == email);
+        let is_silent = self.id_token.get("email_verified").is_none();
+        Some((email, said.take(if is_silent { 2 } else { 1 }).any(|(_, verified)| verified)))
+    }
+
     /// Whether a claim that the service reads is missing.
     pub fn lack_any(&self, settings: &Settings) -> bool {
         let configured = [&settings.groups_claim, &settings.credits_claim, &settings.storage_claim];
@@ -99,14 +114,13 @@ impl Sources {
     /// The person whom the claims describe.
     pub fn person(&self, settings: &Settings, subject: String) -> Person {
         let configured = |path: &Option<ClaimPath>| path.as_ref().and_then(|path| self.find(path));
-        let email = self.named("email").and_then(Value::as_str).map(str::trim).filter(|email| is_email(email));
-        let says_verified = self.named("email_verified").is_some_and(|value| *value == true || *value == "true");
+        let (email, says_verified) = self.email().unzip();
         let name = self.named("name").and_then(Value::as_str).map(display_name).filter(|name| !name.is_empty());
         Person {
             subject,
             session: self.id_token.get("sid").and_then(Value::as_str).map(str::to_owned),
             email: email.map(str::to_owned),
-            email_verified: email.is_some() && (says_verified || settings.trust_email),
+            email_verified: email.is_some() && (says_verified == Some(true) || settings.trust_email),
             name,
             groups: Claimed::read(configured(&settings.groups_claim), groups),
             credits: Claimed::read(configured(&settings.credits_claim), amount),
@@ -136,6 +150,25 @@ impl Person {
                 own.is_some_and(|(_, own)| own.eq_ignore_ascii_case(domain))
             }
         })
+    }
+
+    /// The configured claims that say nothing: their setting, and whether they are `absent` or of a wrong `type`.
+    pub fn ignored(&self, settings: &Settings) -> impl Iterator<Item = (&'static str, &'static str)> {
+        fn why<T>(claimed: &Claimed<T>) -> Option<&'static str> {
+            match claimed {
+                Claimed::Given(_) => None,
+                Claimed::Absent => Some("absent"),
+                Claimed::Malformed => Some("type"),
+            }
+        }
+        // Groups are read without being asked for, too.
+        let reads_groups =
+            !settings.admin_groups.is_empty() || settings.admit.iter().any(|rule| matches!(rule, Rule::Group(_)));
+        let groups = if reads_groups { why(&self.groups) } else { None };
+        let credits = if settings.credits_claim.is_some() { why(&self.credits) } else { None };
+        let storage = if settings.storage_claim.is_some() { why(&self.storage) } else { None };
+        let named = [("groups", groups), ("credits", credits), ("storage", storage)];
+        named.into_iter().filter_map(|(claim, why)| Some((claim, why?)))
     }
 
     /// Whether the person is an administrator by their groups; `None` if the provider decides nothing.

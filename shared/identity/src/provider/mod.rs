@@ -7,17 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::STANDARD;
 use egress::{Client, OperatorHost};
 use http::{HeaderValue, StatusCode};
-use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 use serde_json::Value;
+use service::keys::code_challenge;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 use url::{Url, form_urlencoded};
 
-use crate::fetch::{FetchError, Fetcher};
+use crate::fetch::{Failed, FetchError, Fetcher};
 use crate::jwt::{Refusal, Token, Verified};
 use crate::keys::RemoteKeys;
 use crate::person::{Person, Sources};
@@ -88,11 +88,14 @@ pub struct Logout {
 /// A step of a check, with its failure.
 pub type Step = (&'static str, Result<String, String>);
 
+/// Metadata, and when it was fetched.
+type Known = (Arc<Metadata>, Instant);
+
 /// A provider.
 pub struct Provider {
     pub settings: Settings,
     fetcher: Fetcher,
-    metadata: Mutex<Option<(Arc<Metadata>, Instant)>>,
+    metadata: Mutex<(Option<Known>, Failed)>,
     keys: RemoteKeys,
 }
 
@@ -103,16 +106,22 @@ impl Provider {
         Self { settings, fetcher, metadata: Mutex::default(), keys: RemoteKeys::default() }
     }
 
-    /// The metadata, which is kept for an hour.
+    /// The metadata, which is kept for an hour. After a failure, the provider is left alone for a while, and everybody fails at once.
     ///
     /// # Errors
     ///
     /// If it cannot be had, is that of another issuer, or names endpoints without TLS.
     pub async fn metadata(&self) -> Result<Arc<Metadata>, SignInError> {
-        let mut kept = self.metadata.lock().await;
+        let (kept, failed) = &mut *self.metadata.lock().await;
         if let Some((metadata, _)) = kept.as_ref().filter(|(_, at)| at.elapsed() < KEPT) {
             return Ok(Arc::clone(metadata));
         }
+        let metadata = Arc::new(failed.remember(self.ask_metadata()).await?);
+        *kept = Some((Arc::clone(&metadata), Instant::now()));
+        Ok(metadata)
+    }
+
+    async fn ask_metadata(&self) -> Result<Metadata, SignInError> {
         let base = self.settings.issuer.trim_end_matches('/');
         let url =
             Url::parse(&format!("{base}/.well-known/openid-configuration")).map_err(|_| SignInError::Misconfigured)?;
@@ -127,8 +136,6 @@ impl Provider {
         if metadata.issuer != self.settings.issuer || !are_fit {
             return Err(SignInError::Misconfigured);
         }
-        let metadata = Arc::new(metadata);
-        *kept = Some((Arc::clone(&metadata), Instant::now()));
         Ok(metadata)
     }
 
@@ -139,7 +146,7 @@ impl Provider {
     /// As [`metadata`](Self::metadata).
     pub async fn start(&self, attempt: &Attempt<'_>) -> Result<Url, SignInError> {
         let mut url = self.metadata().await?.authorization_endpoint.clone();
-        let challenge = URL_SAFE_NO_PAD.encode(digest(&SHA256, attempt.verifier.as_bytes()));
+        let challenge = code_challenge(attempt.verifier);
         url.query_pairs_mut()
             .append_pair("response_type", "code")
             .append_pair("client_id", &self.settings.client_id)
@@ -213,6 +220,10 @@ impl Provider {
     ///
     /// If the keys cannot be had, or if the token does not hold.
     pub async fn logout(&self, token: &str) -> Result<Logout, SignInError> {
+        // Nobody is asked for what does not even say that it is of this issuer.
+        if Token::parse(token)?.unverified("iss") != Some(self.settings.issuer.as_str()) {
+            return Err(Refusal::Issuer.into());
+        }
         let verified = self.verify(&*self.metadata().await?, token).await?;
         if verified.claims.contains_key("nonce") {
             return Err(Refusal::Nonce.into());
@@ -236,7 +247,7 @@ impl Provider {
 
     /// Asks the provider for everything that a sign-in needs from it, afresh.
     pub async fn check(&self) -> Vec<Step> {
-        *self.metadata.lock().await = None;
+        *self.metadata.lock().await = (None, Failed::default());
         let metadata = match self.metadata().await {
             Ok(metadata) => metadata,
             Err(error) => return vec![("discovery", Err(service::chain(&error)))],

@@ -1,3 +1,5 @@
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::digest::{SHA256, digest};
 use serde_json::json;
 use testkit::openid::OpenId;
 use testkit::signer::Signer;

@@ -305,11 +305,11 @@ fn issuer_url(text: &str) -> Option<Url> {
     (text.len() <= TEXT_MAX && is_plain && is_secure(text)).then_some(url)
 }
 
-/// Whether a URL is `https`, or `http` on loopback.
+/// Whether a URL is `https`, or `http` on loopback: there browsers keep a `Secure` cookie.
 pub fn is_secure(text: &str) -> bool {
     Url::parse(text).is_ok_and(|url| {
         let is_loopback = match url.host() {
-            Some(Host::Domain(name)) => name == "localhost",
+            Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
             Some(Host::Ipv4(address)) => address.is_loopback(),
             Some(Host::Ipv6(address)) => address.is_loopback(),
             None => false,

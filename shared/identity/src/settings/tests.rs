@@ -118,3 +118,19 @@ fn a_wrong_member_of_the_file_is_named() {
         assert!(error.contains(expected) && error.lines().count() == 1, "{error}");
     }
 }
+
+#[test]
+fn browsers_keep_the_cookie_over_https_and_on_loopback() {
+    for (url, keeps) in [
+        ("https://canvas.example.com", true),
+        ("http://127.0.0.1:8080", true),
+        ("http://[::1]:8080", true),
+        ("http://localhost:8080", true),
+        ("http://app.localhost:8080", true),
+        ("http://canvas.example.com", false),
+        ("http://192.168.1.5:8080", false),
+        ("http://localhost.example.com", false),
+    ] {
+        assert_eq!(is_secure(url), keeps, "{url}");
+    }
+}

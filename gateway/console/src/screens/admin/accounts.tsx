@@ -1,44 +1,34 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { type SubmitEvent, useState } from "react";
-import { Link, useSearchParams } from "wouter";
+import { type SubmitEvent, useEffect, useEffectEvent, useState } from "react";
+import { Link } from "wouter";
 import { type Account, admin, type CreateAccount } from "../../admin.ts";
 import { ago, bytes, count, day, number } from "../../format.ts";
 import { Modal } from "../../ui/dialog.tsx";
 import { Copyable, Field, isBeyond, problemAt } from "../../ui/field.tsx";
-import { useClock, useSettled } from "../../ui/hooks.ts";
+import { useAddress, useClock, useSettled } from "../../ui/hooks.ts";
 import { Button, Notice } from "../../ui/parts.tsx";
 import { Section } from "../settings/section.tsx";
 import styles from "../settings/settings.module.css";
-import { Filter, Listed, usePages } from "./list.tsx";
+import { Filter, keyIn, Listed, usePages } from "./list.tsx";
 
 const STATES = { enabled: "Enabled", disabled: "Disabled" } as const;
 const ROLES = { member: "Members", admin: "Administrators" } as const;
 /** How long somebody has not typed before accounts are searched, in milliseconds. */
 const REST = 250;
 
-const keyIn = <Choices extends object>(choices: Choices, text: string | null) => (text !== null && Object.hasOwn(choices, text) ? (text as keyof Choices) : undefined);
-
 export function Accounts() {
   useClock();
-  const [params, setParams] = useSearchParams();
+  const { params, set } = useAddress();
   const [text, setText] = useState(params.get("q") ?? "");
   const [isCreating, setIsCreating] = useState(false);
   const q = useSettled(text.trim(), REST);
+  const noteQ = useEffectEvent((q: string) => set("q", q));
+  useEffect(() => noteQ(q), [q]);
   const status = keyIn(STATES, params.get("status"));
   const role = keyIn(ROLES, params.get("role"));
   const filter = { ...(q !== "" && { q }), ...(status && { status }), ...(role && { role }) };
   const list = usePages(["admin", "accounts", filter], (cursor, signal) => admin.accounts(filter, cursor, signal));
   const accounts = list.data?.pages.flatMap((page) => page.accounts) ?? [];
-  const set = (name: string) => (value: string) =>
-    setParams(
-      (before) => {
-        const next = new URLSearchParams(before);
-        if (value === "") next.delete(name);
-        else next.set(name, value);
-        return next;
-      },
-      { replace: true },
-    );
   return (
     <Section
       title="Accounts"
@@ -54,8 +44,8 @@ export function Accounts() {
           <span>Find</span>
           <input type="search" autoComplete="off" spellCheck={false} maxLength={254} placeholder="Email, name or id" value={text} onChange={({ target }) => setText(target.value)} />
         </label>
-        <Filter label="State" value={status ?? ""} choices={STATES} choose={set("status")} />
-        <Filter label="Role" value={role ?? ""} choices={ROLES} choose={set("role")} />
+        <Filter label="State" value={status ?? ""} choices={STATES} choose={(value) => set("status", value)} />
+        <Filter label="Role" value={role ?? ""} choices={ROLES} choose={(value) => set("role", value)} />
       </div>
       <Listed list={list} noun="accounts" isEmpty={accounts.length === 0}>
         <ul className={styles.rows} aria-label="Accounts">

@@ -1,10 +1,9 @@
-import { useSearchParams } from "wouter";
 import { admin, type AuditEntry } from "../../admin.ts";
 import { moment } from "../../format.ts";
-import { useDraft } from "../../ui/hooks.ts";
+import { useAddress, useDraft } from "../../ui/hooks.ts";
 import { Section } from "../settings/section.tsx";
 import styles from "../settings/settings.module.css";
-import { Filter, Listed, usePages } from "./list.tsx";
+import { Filter, keyIn, Listed, usePages } from "./list.tsx";
 
 const OUTCOMES = { ok: "Done", refused: "Refused" } as const;
 const GROUPS: Record<string, string> = {
@@ -14,6 +13,7 @@ const GROUPS: Record<string, string> = {
   "identity.": "Identities",
   "token.": "Tokens",
   "app.": "Apps",
+  "client.": "Listed apps",
   "connection.": "Connections",
   "canvas.": "Canvases",
   "asset.": "Pictures",
@@ -25,29 +25,19 @@ const GROUPS: Record<string, string> = {
 };
 
 export function Audit() {
-  const [params, setParams] = useSearchParams();
-  const set = (name: string, value: string) =>
-    setParams(
-      (before) => {
-        const next = new URLSearchParams(before);
-        if (value === "") next.delete(name);
-        else next.set(name, value);
-        return next;
-      },
-      { replace: true },
-    );
+  const { params, set } = useAddress();
   const event = params.get("event") ?? "";
   const account = params.get("account") ?? "";
-  const outcome = params.get("outcome") ?? "";
+  const outcome = keyIn(OUTCOMES, params.get("outcome"));
   const draft = useDraft(account, (text) => set("account", text.trim()));
-  const filter = { ...(event !== "" && { event }), ...(account !== "" && { account }), ...(outcome in OUTCOMES && { outcome: outcome as keyof typeof OUTCOMES }) };
+  const filter = { ...(event !== "" && { event }), ...(account !== "" && { account }), ...(outcome && { outcome }) };
   const list = usePages(["admin", "audit", filter], (cursor, signal) => admin.audit(filter, cursor, signal));
   const entries = list.data?.pages.flatMap((page) => page.entries) ?? [];
   return (
     <Section title="Audit" lead="Who did what, newest first. Entries cannot be changed; the command admin audit verify proves it.">
       <div className={styles.actions}>
         <Filter label="Event" value={event} choices={GROUPS} choose={(value) => set("event", value)} />
-        <Filter label="Outcome" value={outcome} choices={OUTCOMES} choose={(value) => set("outcome", value)} />
+        <Filter label="Outcome" value={outcome ?? ""} choices={OUTCOMES} choose={(value) => set("outcome", value)} />
         <label className={styles.filter}>
           <span>Account</span>
           <input

@@ -7,6 +7,9 @@ import { Button, Empty, Failure, Notice, Waiting } from "../../ui/parts.tsx";
 import { signInPath } from "../../address.ts";
 import styles from "../settings/settings.module.css";
 
+/** A value of the address, if it is one of these choices. */
+export const keyIn = <Choices extends object>(choices: Choices, text: string | null) => (text !== null && Object.hasOwn(choices, text) ? (text as keyof Choices) : undefined);
+
 interface Paged {
   page: { nextCursor: string | null };
 }
