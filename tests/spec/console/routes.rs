@@ -48,7 +48,7 @@ async fn a_narrow_session_is_403_at_every_route_for_people() {
     for (method, path, has_body) in operations(&narrow).await {
         let call = narrow.call(method, &path);
         let call = if has_body { call.body("application/json", "{}") } else { call };
-        assert!(call.await.expect_error(403, "forbidden", &[]).contains("link"), "{path}");
+        assert!(call.await.expect_error(403, "forbidden", &[]).contains("signed in by a token"), "{path}");
     }
     // Its own session is the exception.
     narrow.get("/session").await.ok();

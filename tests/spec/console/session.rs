@@ -149,7 +149,7 @@ async fn a_token_signs_in_with_its_scopes_and_its_life() {
     person.get(&Person::api("/assets")).await.expect_error(403, "forbidden", &[]);
     for path in ["/sessions"] {
         let message = person.get(path).await.expect_error(403, "forbidden", &[]);
-        assert!(message.contains("sign in by a link"), "{message}");
+        assert!(message.contains("sign in without a token"), "{message}");
     }
     person.delete("/sessions").await.expect_error(403, "forbidden", &[]);
     stack.admin(&["admin", "token", "revoke", &user.token_id]).await.expect_success();

@@ -44,10 +44,40 @@ fn groups_are_a_list_one_name_or_the_keys_of_an_object() {
 }
 
 #[test]
+fn an_email_is_verified_by_what_has_this_very_email() {
+    let settings = settings(&json!({}));
+    for (id_token, userinfo, verified) in [
+        (json!({ "email": "a@b.example", "email_verified": true }), Value::Null, true),
+        (json!({ "email": "a@b.example" }), json!({ "email": "a@b.example", "email_verified": true }), true),
+        (json!({}), json!({ "email": "a@b.example", "email_verified": true }), true),
+        (json!({ "email": "a@b.example" }), json!({ "email": "own@b.example", "email_verified": true }), false),
+        (json!({ "email": "a@b.example" }), json!({ "email_verified": true }), false),
+        (
+            json!({ "email": "a@b.example", "email_verified": false }),
+            json!({ "email": "a@b.example", "email_verified": true }),
+            false,
+        ),
+        (json!({ "email_verified": true }), json!({ "email": "a@b.example" }), false),
+    ] {
+        let found = person(&settings, &id_token, &userinfo);
+        assert_eq!(found.verified_email().is_some(), verified, "{id_token} {userinfo}");
+        assert_eq!(found.email.as_deref(), Some("a@b.example"));
+    }
+}
+
+#[test]
+fn claims_that_are_configured_and_say_nothing_are_named() {
+    let settings = settings(&json!({ "admit": "group:a", "creditsClaim": "credits", "storageClaim": "storage" }));
+    let found = person(&settings, &json!({ "credits": "many", "storage": 5 }), &Value::Null);
+    let ignored: Vec<_> = found.ignored(&settings).collect();
+    assert_eq!(ignored, [("groups", "absent"), ("credits", "type")]);
+}
+
+#[test]
 fn userinfo_fills_what_the_id_token_lacks() {
     let settings = settings(&json!({ "admit": "group:a", "creditsClaim": "credits" }));
     let id_token = json!({ "email": "ana@a.example", "sid": "s", "groups": ["b"] });
-    let userinfo = json!({ "email": "x@b.example", "email_verified": true, "groups": ["a"], "credits": 5, "sid": "t" });
+    let userinfo = json!({ "email": "ana@a.example", "email_verified": true, "groups": ["a"], "credits": 5, "sid": "t" });
     let found = person(&settings, &id_token, &userinfo);
     assert_eq!(found.verified_email(), Some("ana@a.example"));
     assert_eq!((found.groups, found.credits), (Claimed::Given(vec!["b".to_owned()]), Claimed::Given(5)));
