@@ -66,7 +66,7 @@ DECLARE
         ['jobs (finalized_at, retain_until)',      '',      '',           '',           'rw'],
         ['ledger',                                 'ar',    'ar',         'ar',         ''],
         ['ledger_id_seq',                          '',      '',           '',           ''],
-        ['ledger_notes',                           'ar',    '',           '',           ''],
+        ['ledger_notes',                           'ard',   '',           '',           ''],
         ['nodes',                                  'arwd',  'arwd',       'arwd',       ''],
         ['nodes_ordinal_seq',                      'w',     'w',          'w',          ''],
         ['oauth_clients',                          'ard',   '',           '',           ''],

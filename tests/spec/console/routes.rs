@@ -12,20 +12,9 @@ async fn operations(person: &Holder) -> Vec<(Method, String, bool)> {
     let mut operations = Vec::new();
     for (path, item) in document["paths"].as_object().expect("paths") {
         for (method, operation) in item.as_object().expect("operations") {
-            if matches!(
-                operation["operationId"].as_str(),
-                Some(
-                    "signIn"
-                        | "getSession"
-                        | "signOut"
-                        | "getConsoleDocument"
-                        | "showPointer"
-                        | "listProviders"
-                        | "startSignIn"
-                        | "endSignIn"
-                        | "logOutFromProvider"
-                )
-            ) {
+            if matches!(operation["operationId"].as_str(), Some("getSession" | "signOut" | "showPointer"))
+                || operation["security"] == json!([])
+            {
                 continue;
             }
             let path =

@@ -92,18 +92,17 @@ async fn two_tabs_that_redeem_a_link_at_once_get_one_session() {
     let account = stack.account().await;
     let link = stack.signin_link(&account.uid).await;
     let body = json!({ "link": link });
-    // The link's row is locked until every attempt has found it unused.
-    let (id, _) = link.split_once('.').expect("an id and a secret");
+    // The account's row is locked until every attempt has found the link unused.
     let mut holder = stack.pool().begin().await.expect("begins");
-    sqlx::query("SELECT FROM signin_links WHERE id = $1::uuid FOR UPDATE")
-        .bind(id)
+    sqlx::query("SELECT FROM accounts WHERE uid = $1 FOR UPDATE")
+        .bind(&account.uid)
         .execute(&mut *holder)
         .await
         .expect("locks");
     let redeeming = futures_util::future::join_all((0..8).map(|_| async { stack.signing_in(&body).await.status }));
     let release = async {
         let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE $1";
-        let all_wait = async || (number(stack, waiting, "UPDATE signin_links%").await == 8).then_some(());
+        let all_wait = async || (number(stack, waiting, "SELECT uid FROM accounts%FOR NO KEY UPDATE").await == 8).then_some(());
         wait_for("all attempts to wait", PATIENCE, all_wait).await;
         holder.rollback().await.expect("ends");
     };

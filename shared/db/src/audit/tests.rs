@@ -290,10 +290,10 @@ async fn whole_months_are_dropped_and_what_is_left_is_verified() {
     let left = fixture.verify().await;
     assert_eq!((left.rows, left.seals, left.first_broken), (3, 3, None), "the last seal of a dropped month is kept");
     // A later seal is not one of a dropped month by another time.
-    fixture.forge("UPDATE audit_seals SET at = at - interval '70 days' WHERE id = 3; UPDATE audit SET event = 'x' WHERE id = 5").await;
-    assert_eq!(fixture.first_broken().await, Some(Broken::Seal(3)));
-    let back = "UPDATE audit_seals SET at = at + interval '70 days' WHERE id = 3";
-    fixture.forge(&format!("{back}; UPDATE audit SET event = 'audit.dropped' WHERE id = 5")).await;
+    fixture.forge("UPDATE audit_seals SET at = at - interval '70 days' WHERE id = 2; UPDATE audit SET event = event || 'x' WHERE id = 3").await;
+    assert_eq!(fixture.first_broken().await, Some(Broken::Seal(2)));
+    let back = "UPDATE audit_seals SET at = at + interval '70 days' WHERE id = 2";
+    fixture.forge(&format!("{back}; UPDATE audit SET event = rtrim(event, 'x') WHERE id = 3")).await;
     assert_eq!(fixture.first_broken().await, None);
     // Who cannot make the proof, drops nothing that is not missed.
     fixture

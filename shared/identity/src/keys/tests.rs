@@ -86,8 +86,11 @@ async fn keys_are_kept_and_an_unknown_id_fetches_them_once_a_minute() {
     assert_eq!(provider.count("/keys"), 3);
     // After an hour they are unknown.
     advance(KEPT).await;
-    assert!(get("new1").await.is_err());
-    assert!(get("new1").await.is_err());
+    assert!(matches!(get("new1").await, Err(FetchError::Status(_))));
+    assert!(matches!(get("new1").await, Err(FetchError::Again)), "a failure is remembered for a second");
+    assert_eq!(provider.count("/keys"), 4);
+    advance(Duration::from_secs(1)).await;
+    assert!(matches!(get("new1").await, Err(FetchError::Status(_))));
     assert_eq!(provider.count("/keys"), 5);
 }
 

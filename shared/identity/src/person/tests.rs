@@ -77,7 +77,8 @@ fn claims_that_are_configured_and_say_nothing_are_named() {
 fn userinfo_fills_what_the_id_token_lacks() {
     let settings = settings(&json!({ "admit": "group:a", "creditsClaim": "credits" }));
     let id_token = json!({ "email": "ana@a.example", "sid": "s", "groups": ["b"] });
-    let userinfo = json!({ "email": "ana@a.example", "email_verified": true, "groups": ["a"], "credits": 5, "sid": "t" });
+    let userinfo =
+        json!({ "email": "ana@a.example", "email_verified": true, "groups": ["a"], "credits": 5, "sid": "t" });
     let found = person(&settings, &id_token, &userinfo);
     assert_eq!(found.verified_email(), Some("ana@a.example"));
     assert_eq!((found.groups, found.credits), (Claimed::Given(vec!["b".to_owned()]), Claimed::Given(5)));

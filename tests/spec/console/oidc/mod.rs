@@ -5,11 +5,13 @@ mod people;
 
 use std::ops::Deref;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use e2e::{Person, Stack};
 use reqwest::Method;
 use serde_json::{Value, json};
 use testkit::openid::{CLIENT, OpenId};
+use tokio::time::sleep;
 
 /// A service with the file of its providers.
 struct Service {
@@ -68,6 +70,13 @@ impl Site {
     async fn sign_in(&self, subject: &str, change: Value) -> Result<Person, String> {
         let begun = self.begin().await;
         self.end(&begun, &self.openid.signer.sign(&self.claims(subject, &begun, change))).await
+    }
+
+    /// What a sign-in leads to while the provider fails. Afterwards it is asked again, which takes a second.
+    async fn failure(&self, subject: &str) -> String {
+        let problem = self.sign_in(subject, email(subject)).await.err().expect("a problem");
+        sleep(Duration::from_millis(1100)).await;
+        problem
     }
 
     fn claims(&self, subject: &str, begun: &Begun, change: Value) -> Value {
