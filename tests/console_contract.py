@@ -4,11 +4,15 @@ Half of the valid requests are sent by a person of their own and about things th
 rejected. Requests that end a session never end the one of the run.
 """
 
+import base64
+import functools
+import hashlib
 import itertools
 import json
 import os
 import subprocess
 import time
+import urllib.parse
 import uuid
 
 import requests
@@ -170,9 +174,77 @@ def replay(case):
         time.sleep(0.05)
 
 
+def link_identity(case):
+    case.path_parameters["providerId"] = "main"
+    return person()
+
+
+def unlink_identity(case):
+    who = person()
+    admin("identity", "link", "--account", who.uid, "--subject", str(uuid.uuid4()))
+    case.path_parameters["identityId"] = who.send("GET", "/console/identities").json()["identities"][0]["id"]
+    return who
+
+
+def base64url(data):
+    return base64.urlsafe_b64encode(data).rstrip(b"=")
+
+
+def log_out(case, kwargs):
+    """What the provider sends when a person has signed out of it."""
+    claims = {
+        "iss": os.environ["CONTRACT_ISSUER"], "aud": "canvas", "sub": "somebody", "iat": int(time.time()), "jti": str(uuid.uuid4()),
+        "exp": int(time.time()) + 60, "events": {"http://schemas.openid.net/event/backchannel-logout": {}},
+    }
+    parts = {"alg": "RS256", "kid": "k1", "typ": "logout+jwt"}, claims
+    message = b".".join(base64url(json.dumps(part).encode()) for part in parts)
+    sign = ["openssl", "dgst", "-sha256", "-keyform", "DER", "-sign", "shared/testkit/src/rsa.pk8"]
+    signature = subprocess.run(sign, input=message, check=True, capture_output=True, timeout=60).stdout
+    case.path_parameters["providerId"] = "main"
+    kwargs["data"] = {"logout_token": message + b"." + base64url(signature)}
+    kwargs.pop("json", None)
+
+
+REDIRECT = "https://app.example/callback"
+VERIFIER = "v" * 43
+
+
+@functools.cache
+def app_client():
+    """The id of a client, and a query with which it asks for authorization."""
+    metadata = {"client_name": "Contract", "redirect_uris": [REDIRECT]}
+    client = requests.post(ORIGIN + "/oauth/register", json=metadata, timeout=30).json()["client_id"]
+    return client, urllib.parse.urlencode({
+        "client_id": client, "redirect_uri": REDIRECT, "response_type": "code", "scope": "canvas:read",
+        "code_challenge": base64url(hashlib.sha256(VERIFIER.encode()).digest()), "code_challenge_method": "S256",
+    })
+
+
+def preview_authorization(case):
+    case.body["query"] = app_client()[1]
+    return person()
+
+
+def decide_authorization(case):
+    case.body["scopes"] = ["canvas:read"]
+    return preview_authorization(case)
+
+
+def end_app(case):
+    who, (client, query) = person(), app_client()
+    decided = who.send("POST", "/console/authorizations", {"query": query, "decision": "allow", "expiresDays": 1}).json()
+    code = urllib.parse.parse_qs(urllib.parse.urlsplit(decided["redirectTo"]).query)["code"][0]
+    form = {"grant_type": "authorization_code", "client_id": client, "code": code, "redirect_uri": REDIRECT, "code_verifier": VERIFIER}
+    requests.post(ORIGIN + "/oauth/token", data=form, timeout=30).raise_for_status()
+    case.path_parameters["appId"] = who.send("GET", "/console/apps").json()["apps"][0]["id"]
+    return who
+
+
 OTHER = Person()
 
 ARRANGE = {
+    "linkIdentity": link_identity, "unlinkIdentity": unlink_identity, "endApp": end_app,
+    "previewAuthorization": preview_authorization, "decideAuthorization": decide_authorization,
     "signIn": sign_in, "endSession": end_session, "saveConnection": save_connection, "deleteConnection": delete_connection,
     "createToken": create_token, "revokeToken": revoke_token, "listMembers": of_canvas, "setMember": set_member,
     "removeMember": remove_member, "showPointer": of_canvas, "deleteCanvas": of_canvas, "deleteAsset": delete_asset, "replayDelivery": replay,
@@ -185,7 +257,7 @@ ENDING = {"signOut", "endAllSessions", "endSession"}
 @schemathesis.hook
 def before_call(context, case, kwargs):
     operation = operation_of(case)
-    if operation != "signIn" and (case.cookies or {}).get(COOKIE) != os.environ["CONTRACT_SESSION"]:
+    if operation not in ("signIn", "logOutFromProvider") and (case.cookies or {}).get(COOKIE) != os.environ["CONTRACT_SESSION"]:
         # Sent without a credential, or with one that is invalid on purpose.
         return
     owner = next((OWNERS[str(value)] for value in (case.path_parameters or {}).values() if str(value) in OWNERS), None)
@@ -199,6 +271,8 @@ def before_call(context, case, kwargs):
     if operation in ("listTokens", "listDeliveries", "getCredit", "listMembers"):
         # Cursors are authenticated.
         contract.without(case.query or {}, "cursor")
+    if operation == "logOutFromProvider":
+        log_out(case, kwargs)
     if operation in ARRANGE:
         who = ARRANGE[operation](case)
         if who is not None:

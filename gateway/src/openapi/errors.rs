@@ -81,7 +81,7 @@ const FAILURES: [(&str, &str, &str); 17] = [
 ];
 
 /// Adds the shared responses, and refers to them from every operation. One that says more about a status than the shared response
-/// keeps its own description.
+/// keeps its own description, and one whose body is no envelope keeps its own response.
 pub fn add(document: &mut Value) {
     let envelope = json!({"application/json": {"schema": {"$ref": "#/components/schemas/ErrorEnvelope"}}});
     let shared: Map<String, Value> = FAILURES
@@ -100,7 +100,11 @@ pub fn add(document: &mut Value) {
         let has_body = operation.contains_key("requestBody");
         let responses = operation["responses"].as_object_mut().expect("an operation has responses");
         for (status, name, _) in FAILURES {
-            let own = responses.get(status).map(|own| own["description"].clone());
+            let own = responses.get(status);
+            if own.is_some_and(|own| own.get("content").is_some()) {
+                continue;
+            }
+            let own = own.map(|own| own["description"].clone());
             if own.is_some() || ALWAYS.contains(&status) || has_body && WITH_BODY.contains(&status) {
                 let mut reference = json!({"$ref": format!("#/components/responses/{name}")});
                 if let Some(own) = own.filter(Value::is_string) {

@@ -3,7 +3,7 @@
 //! **Guarantee.** The one line of JSON that it prints describes a new service that is ready: `baseUrl`, `documentUrl`,
 //! `token` (every scope, credit, and a saved connection to a simulator), `session` (of the person, for the console), `environment`
 //! (the variables of the processes, for admin commands; a JSON object in a string), `shopUrl` (a server that imports may fetch
-//! from), and ids of existing resources of every kind in the contract, in a stable state, so that generated requests can find them.
+//! from), `issuer` (the OpenID provider `main`, which signs with shared/testkit/src/rsa.pk8), and ids of existing resources of every kind in the contract, in a stable state, so that generated requests can find them.
 //! The service runs until its standard input is closed, also when the process that started it is killed, and leaves nothing behind.
 
 use std::collections::BTreeMap;
@@ -12,6 +12,7 @@ use std::io::Read;
 use e2e::api::{key, text};
 use e2e::{API_ROOT, Stack, User, images};
 use serde_json::{Value, json};
+use testkit::openid::{CLIENT, OpenId};
 use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
 use testkit::{Answer, Receiver};
 
@@ -27,8 +28,9 @@ async fn main() {
     ended.expect("waits for the end of its standard input");
 }
 
-/// Starts the service, a shop for its imports, and the provider of its saved connection.
-async fn start() -> (Stack, Receiver, Simulator) {
+/// Starts the service, a shop for its imports, the provider of its saved connection, and that of sign-in.
+async fn start() -> (Stack, Receiver, Simulator, OpenId) {
+    let openid = OpenId::start().await;
     // Generated requests arrive as fast as they are answered, many of them with an invalid credential, and nobody waits for the
     // work that they start. The routes of legacy campaigns are active, and a preview token outlives the run.
     let stack = Stack::builder()
@@ -41,6 +43,8 @@ async fn start() -> (Stack, Receiver, Simulator) {
         .env("CANVAS_ACTIVE_IMPORTS", 1_000_000)
         .env("CANVAS_LEGACY_CAMPAIGNS", 1)
         .env("CANVAS_PREVIEW_TTL_SECONDS", 86_400)
+        .env("CANVAS_OIDC_ISSUER", &openid.issuer)
+        .env("CANVAS_OIDC_CLIENT_ID", CLIENT)
         .start()
         .await;
     let account = stack.account().await;
@@ -56,12 +60,13 @@ async fn start() -> (Stack, Receiver, Simulator) {
     ids["session"] = json!(person.session);
     ids["consoleDocumentUrl"] = json!(format!("{}/console/openapi.json", stack.origin(0)));
     ids["shopUrl"] = json!(shop.url(""));
+    ids["issuer"] = json!(openid.issuer);
     ids["baseUrl"] = json!(stack.origin(0));
     ids["documentUrl"] = json!(format!("{}{API_ROOT}/openapi.json", stack.origin(0)));
     ids["token"] = json!(user.token);
     ids["environment"] = json!(json!(stack.env().iter().cloned().collect::<BTreeMap<_, _>>()).to_string());
     println!("{ids}");
-    (stack, shop, provider)
+    (stack, shop, provider, openid)
 }
 
 /// Adds to the shop the receiver `/hook` of webhooks, and the page `/boots` with its images. The page's JSON-LD describes a product.

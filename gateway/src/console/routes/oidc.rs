@@ -11,7 +11,6 @@ use http::{HeaderValue, StatusCode};
 use identity::jwt::TOKEN_MAX;
 use identity::provider::{Provider, SignInError};
 use serde::Serialize;
-use serde_json::json;
 use subtle::ConstantTimeEq as _;
 use url::form_urlencoded;
 use utoipa::ToSchema;
@@ -217,7 +216,7 @@ pub(super) async fn require_recent(conn: &mut db::PgConnection, person: &Person)
     responses(
         NamedErrors,
         (status = 200, description = "The sessions have ended, now or before."),
-        (status = 400, description = "The token does not hold: `{\"error\": \"invalid_request\"}`."),
+        (status = 400, description = "The token does not hold.", body = LogoutRefusal),
     )
 )]
 pub async fn logout(State(app): State<App>, path: PathText, request: Request) -> Result {
@@ -257,8 +256,16 @@ pub async fn logout(State(app): State<App>, path: PathText, request: Request) ->
     Ok(unkept(StatusCode::OK.into_response()))
 }
 
+/// Why a logout failed, in the form of OpenID Connect Back-Channel Logout 1.0, section 2.8.
+#[derive(Serialize, ToSchema)]
+struct LogoutRefusal {
+    /// `invalid_request`.
+    error: &'static str,
+}
+
 fn invalid_request() -> Response {
-    unkept((StatusCode::BAD_REQUEST, axum::Json(json!({ "error": "invalid_request" }))).into_response())
+    let refusal = LogoutRefusal { error: "invalid_request" };
+    unkept((StatusCode::BAD_REQUEST, axum::Json(refusal)).into_response())
 }
 
 fn unkept(mut response: Response) -> Response {
