@@ -3,6 +3,7 @@
 
 use ::canvas::geometry::fitted_within;
 use ::canvas::size::serialized_size;
+use ::canvas::svg::whole_font;
 use db::PgConnection;
 use db::canvases::Change;
 use domain::Timestamp;
@@ -141,11 +142,14 @@ fn takes_on_ratio(node: &Node) -> bool {
 }
 
 /// Makes a node hold the text of a Recipe step. It replaces the client's text and does not count towards the size limit of
-/// client-written metadata.
+/// client-written metadata. A text that would be cut gets a smaller font, in which it is shown whole within the present size of the node.
 pub fn fill_text(node: &mut Node, text: &str, provenance: Provenance) {
     node.metadata.content = None;
     node.server.content = Some(text.to_owned());
     node.server.provenance = Some(Box::new(provenance));
+    if let Some(font) = whole_font(node) {
+        node.metadata.font_size = Some(font.into());
+    }
 }
 
 #[cfg(test)]
@@ -260,6 +264,23 @@ mod tests {
             node.server.text(),
             r#"{"provenance":{"createdAt":"2026-01-02T03:04:05.678Z","elements":[],"kind":"generated","references":[]}}"#
         );
+    }
+
+    #[test]
+    fn a_text_that_would_be_cut_gets_a_font_in_which_it_is_whole() {
+        let font = |words: usize, before: Option<u32>| {
+            let mut node = Node { kind: NodeType::Text, height: 240.0, ..node() };
+            node.metadata.font_size = before.map(Into::into);
+            fill_text(&mut node, &"word ".repeat(words), Provenance::new(ProvenanceKind::Generated));
+            assert_eq!((node.width, node.height), (320.0, 240.0));
+            node.metadata.font_size.as_ref().and_then(serde_json::Number::as_u64)
+        };
+        assert_eq!(font(10, None), None);
+        assert_eq!(font(10, Some(20)), Some(20));
+        let smaller = font(120, None).expect("a font");
+        assert!((8..16).contains(&smaller), "{smaller}");
+        assert_eq!(font(120, Some(40)), Some(smaller));
+        assert_eq!(font(5000, Some(20)), Some(20), "it cannot be whole");
     }
 
     #[test]

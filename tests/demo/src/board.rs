@@ -11,6 +11,10 @@ use crate::service::Service;
 /// The distance between Sections.
 const GAP: f64 = 80.0;
 
+/// The distance of the Section beside the rows. It is in line with the first row alone, so it is no neighbour of the others
+/// (docs/reference/findings.md#sections_staggered).
+const BESIDE: f64 = 240.0;
+
 /// The size of a Section's title.
 const TITLE_SIZE: u32 = 32;
 
@@ -141,7 +145,7 @@ impl<'a> Board<'a> {
             y += sections.iter().map(|section| side(section, "height")).fold(0.0, f64::max) + GAP;
         }
         if !self.beside.is_empty() {
-            operations.push(row(&self.beside, x, 0.0));
+            operations.push(row(&self.beside, x - GAP + BESIDE, 0.0));
         }
         operations.push(json!({"type": "node.create", "node": {
             "type": "text", "title": "", "position": {"x": 0, "y": -160}, "width": x - GAP, "height": 100,

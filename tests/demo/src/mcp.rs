@@ -11,7 +11,7 @@ use crate::service::Service;
 
 const VERSION: &str = "2025-11-25";
 
-/// Introduces itself, and has the tool `canvas_review` look at the canvas. Tells what it was told.
+/// Introduces itself, and has the tool `canvas_review` look at the canvas, which must be done.
 pub async fn review(service: &Service, canvas: &str) -> Result<String> {
     let hello =
         json!({"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "canvas-demo", "version": "1"}});
@@ -23,11 +23,11 @@ pub async fn review(service: &Service, canvas: &str) -> Result<String> {
         return Err(Error::Unexpected(format!("canvas_review answered {review}")));
     }
     let name = text(&hello, "/serverInfo/name")?;
-    let verdict = match &review["structuredContent"]["doneClaimAllowed"] {
-        Value::Bool(true) => "the canvas may be called done",
-        _ => "the canvas is not done",
-    };
-    Ok(format!("{} tools of {name}; canvas_review says that {verdict}", list(&tools, "/tools")?.len()))
+    // What the demo makes is what people see first: it must pass the service's own review.
+    if review["structuredContent"]["doneClaimAllowed"] != true {
+        return Err(Error::Unexpected(format!("the canvas is not done: {review}")));
+    }
+    Ok(format!("{} tools of {name}; the canvas passes canvas_review", list(&tools, "/tools")?.len()))
 }
 
 async fn call(service: &Service, method: &str, params: Value) -> Result<Value> {

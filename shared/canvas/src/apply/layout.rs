@@ -18,7 +18,7 @@ use crate::placement::{
     Block, Frame, GAP, Hint, KEPT_GAP, Masonry, Moved, Style, Tile, Wish, cells, flow, masonry, order,
 };
 use crate::reference::Ref;
-use crate::svg::{text_height, title_width};
+use crate::svg::{FONT_MIN, smaller_font, text_height, title_width};
 
 /// Shorter moves of an arrangement are none: sums of decimal fractions are not exact.
 const STEP_MIN: f64 = 1e-6;
@@ -45,8 +45,6 @@ struct Plan {
 
 /// How many times higher than wide a text is fitted at most.
 const FIT_RATIO_MAX: f64 = 4.0;
-/// The least and the greatest font size, in whole units, to which the font of a text is made smaller.
-const FONTS: (u32, u32) = (8, 1000);
 /// Greatest width that a Section takes on for its title, in canvas units.
 const TITLE_WIDTH_MAX: f64 = 1200.0;
 
@@ -248,7 +246,7 @@ impl Run<'_> {
         after.height = match text_height(&before, None, most) {
             Some(height) => height,
             None => {
-                let (font, height) = smaller_font(&before, most).unwrap_or((FONTS.0, most));
+                let (font, height) = smaller_font(&before, most).unwrap_or((FONT_MIN, most));
                 after.metadata.font_size = Some(font.into());
                 height
             }
@@ -565,18 +563,4 @@ fn around(content: Frame, padding: f64, head: f64) -> Frame {
 fn corner(frames: impl Iterator<Item = Frame>) -> Position {
     let bounds = frames.reduce(Frame::union).expect("there is a node");
     Position { x: bounds.left, y: bounds.top }
-}
-
-/// The largest of the smaller fonts at which a text is at most so high, and its height then.
-fn smaller_font(node: &Node, most: f64) -> Option<(u32, f64)> {
-    let (mut fits, mut is_too_large) = (FONTS.0, FONTS.1);
-    let mut height = text_height(node, Some(fits.into()), most)?;
-    while is_too_large - fits > 1 {
-        let middle = fits.midpoint(is_too_large);
-        match text_height(node, Some(middle.into()), most) {
-            Some(found) => (fits, height) = (middle, found),
-            None => is_too_large = middle,
-        }
-    }
-    Some((fits, height))
 }

@@ -391,7 +391,11 @@ mod tests {
             };
             let is_held = tiles.iter().zip(&first.sizes).any(at_bound) || columns.iter().any(|column| column.1 <= 0.5 * mean + 1.0 || column.1 >= 2.0 * mean - 1.0);
             for (left, width, bottom) in &columns {
-                prop_assert!(is_held || (bottom - first.cells.size.1).abs() <= 1.0, "{left} {width} {bottom} {:?}", first.cells.size);
+                // A low image cannot be stretched by a unit, so that the half by which it is rounded stays.
+                let in_column = first.sizes.iter().zip(&first.cells.corners).filter(|(_, corner)| corner.0 == *left);
+                let low = in_column.filter(|((_, height), _)| STRETCH * height < 1.0).count();
+                let off = (bottom - first.cells.size.1).abs();
+                prop_assert!(is_held || off <= 1.0 + low as f64 / 2.0, "{left} {width} {bottom} {:?}", first.cells.size);
             }
             prop_assert!(images.len() < FEW || columns.len() == 1 || first.cells.size.0 <= 2.02 * first.cells.size.1);
             for (tile, size) in tiles.iter().zip(&first.sizes) {

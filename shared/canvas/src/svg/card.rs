@@ -134,6 +134,32 @@ pub(crate) fn text_height(node: &Node, font_size: Option<f64>, most: f64) -> Opt
     note::height(&Look::unpainted(node), node.width, font_size, most)
 }
 
+/// The least and the greatest font size, in whole units, to which the font of a text is made smaller.
+pub(crate) const FONT_MIN: u32 = 8;
+const FONT_MAX: u32 = 1000;
+
+/// The largest of the smaller fonts at which a text is at most so high, and its height then.
+pub(crate) fn smaller_font(node: &Node, most: f64) -> Option<(u32, f64)> {
+    let (mut fits, mut is_too_large) = (FONT_MIN, FONT_MAX);
+    let mut height = text_height(node, Some(fits.into()), most)?;
+    while is_too_large - fits > 1 {
+        let middle = fits.midpoint(is_too_large);
+        match text_height(node, Some(middle.into()), most) {
+            Some(found) => (fits, height) = (middle, found),
+            None => is_too_large = middle,
+        }
+    }
+    Some((fits, height))
+}
+
+/// The font size at which a text that is cut is shown whole in its present frame; `None` if it is shown whole, or cannot be.
+pub fn whole_font(node: &Node) -> Option<u32> {
+    if !cuts_text(node) {
+        return None;
+    }
+    smaller_font(node, node.height).map(|(font, _)| font)
+}
+
 /// The width at which a Section shows its whole title.
 pub(crate) fn title_width(section: &Node) -> f64 {
     note::title_width(&Look::unpainted(section), section.height)

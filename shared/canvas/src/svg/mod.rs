@@ -35,7 +35,8 @@ use domain::graph::{Connection, Node, NodeType};
 use domain::id::NodeId;
 use domain::limits::RENDER_SIDE_MAX;
 
-pub(crate) use card::{crops_image, cuts_text, text_height, title_strip, title_width};
+pub use card::whole_font;
+pub(crate) use card::{FONT_MIN, crops_image, cuts_text, smaller_font, text_height, title_strip, title_width};
 use connection::Curves;
 pub use labels::{LABELS_BYTES_MAX, Labels};
 use look::{Look, Palette};
