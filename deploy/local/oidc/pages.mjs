@@ -17,7 +17,8 @@ const STYLE = `
   button:hover { background: light-dark(#f6f6f4, #2b2b2e); }
   button:focus-visible { outline: 2px solid light-dark(#2b5fd9, #8fb0ff); outline-offset: 2px; }
   small { color: light-dark(#5c5c61, #a9a9af); font-size: .85rem; }
-  .quiet { border-color: transparent; text-align: center; color: light-dark(#5c5c61, #a9a9af); }`;
+  button:not([name=person]) { text-align: center; }
+  .quiet { border-color: transparent; color: light-dark(#5c5c61, #a9a9af); }`;
 
 const page = (title, content) => `<!doctype html>
 <html lang="en">
@@ -48,7 +49,7 @@ export const choose = (people) =>
 export const signOut = (form) =>
   page(
     "Sign out of the local provider?",
-    `<p>It also ends the sessions that you began with it.</p>
+    `<p>Your sessions of the service end with it.</p>
 ${form}
 <form><button form="op.logoutForm" name="logout" value="yes">Sign out</button>
 <button form="op.logoutForm" class="quiet">Stay signed in</button></form>`,

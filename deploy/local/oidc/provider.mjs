@@ -50,7 +50,7 @@ const provider = new Provider(issuer, {
     rpInitiatedLogout: { logoutSource: (ctx, form) => show(ctx, signOut(form)), postLogoutSuccessSource: (ctx) => show(ctx, signedOut()) },
   },
   renderError: (ctx, { error, error_description: description }) => show(ctx, problem(ctx.status, description ?? error)),
-  jwks: { keys: [{ ...privateKey.export({ format: "jwk" }), use: "sig", alg: "RS256", kid: "local" }] },
+  jwks: { keys: [{ ...privateKey.export({ format: "jwk" }), use: "sig", alg: "RS256", kid: randomBytes(8).toString("hex") }] },
   findAccount: (_, sub) => people.has(sub) && { accountId: sub, claims: () => ({ sub, ...people.get(sub) }) },
   /** The only client is the service itself, so nobody is asked for consent. */
   async loadExistingGrant({ oidc }) {
