@@ -1,4 +1,4 @@
-/** Debian's Chromium, without requests of its own to its vendor and without names to resolve. */
+/** Debian's Chromium, which sends no requests of its own to its vendor and resolves no name: `localhost` is loopback in it. */
 import { env } from "node:process";
 
 import { type Browser, chromium } from "playwright-core";
@@ -11,7 +11,7 @@ const ARGUMENTS = [
   "--disable-background-networking",
   "--disable-component-update",
   "--disable-sync",
-  "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+  "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
   ...(process.getuid?.() === 0 ? ["--no-sandbox"] : []),
 ];
 

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { createServer } from "node:net";
+import { join } from "node:path";
 import process from "node:process";
 
 import { GATEWAY, processEnvironment } from "./service.ts";
@@ -74,4 +75,22 @@ export async function ownRedis(): Promise<Process> {
       probe.once("exit", (code) => resolve(code === 0));
     });
   return started(`redis://127.0.0.1:${port}/0`, () => spawn("redis-server", ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"], { stdio: "ignore" }), answers);
+}
+
+/** The OpenID provider of `deploy/local/up --sign-in`, for a service at `origin`. */
+export async function ownProvider(port: number, origin: string): Promise<Process & { says: (person: string, claims: object) => Promise<void> }> {
+  const root = join(import.meta.dirname, "../..");
+  const url = `http://localhost:${port}`;
+  const provider = await started(
+    url,
+    () => spawn(process.execPath, [join(root, "deploy/local/oidc/provider.mjs"), join(root, ".local/oidc"), String(port), origin], { stdio: "ignore" }),
+    async () => (await fetch(`${url}/.well-known/openid-configuration`).catch(() => undefined))?.ok === true,
+  );
+  return {
+    ...provider,
+    /** Changes what it says about a person, or adds one. */
+    async says(person, claims) {
+      assert((await fetch(`${url}/people/${person}`, { method: "PUT", body: JSON.stringify(claims) })).ok);
+    },
+  };
 }
