@@ -6,6 +6,8 @@ import re
 LINE = re.compile(r'^\s*(n\d+) (image|video|text|sticky|section)\b[^"\n]*("(?:[^"\\]|\\.)*")', re.MULTILINE)
 # A line of a conflict: who has changed the node, and what it is now.
 CHANGED = re.compile(r'^(n\d+)(?: by [^":]*)?: (?:image|video|text|sticky|section) ("(?:[^"\\]|\\.)*")', re.MULTILINE)
+# A line of `canvas_read` with `since`: the node, whether it is gone, the labels of those who changed it, and what it is now.
+SINCE = re.compile(r'^(n\d+)( deleted)?(?: by ([^":\n]*))?(?:: (.*))?$', re.MULTILINE)
 LINK = re.compile(r"https?://\S+/d/\S+")
 
 
@@ -51,6 +53,12 @@ def changed_titles(told):
     """The nodes that others have changed, by ref, of a conflict: the titles that they have now."""
     lines = "\n".join(told["error"]["details"]["changes"])
     return {ref: json.loads(title) for ref, title in CHANGED.findall(lines)}
+
+
+def changes_of(told):
+    """The nodes that changed since a revision: ref, labels of those who changed it, and what it is now."""
+    found = SINCE.findall(told)
+    return [(ref, set(by.split(", ")) - {""}, now or gone.strip()) for ref, gone, by, now in found]
 
 
 def links_of(told):

@@ -38,9 +38,9 @@ class Account:
         self.owner = Client(SERVICE["baseUrl"], self.token("all"))
         self.tools = Tools(SERVICE["baseUrl"], self.token(scopes))
 
-    def token(self, scopes, surface="api"):
-        label = ("--label", "agent", "--scopes", scopes, "--surface", surface)
-        return admin("token", "create", "--account", self.uid, *label)["token"]
+    def token(self, scopes, surface="api", label="agent"):
+        properties = ("--label", label, "--scopes", scopes, "--surface", surface)
+        return admin("token", "create", "--account", self.uid, *properties)["token"]
 
     def person(self):
         """A client whose nodes are a person's."""

@@ -52,6 +52,11 @@ GOALS = {
         "On the canvas {0}, make an image of a kite over the sea with the model sketch, beside the brief, and a teaser "
         "from it with the model animatic. While it waits, report why."
     ),
+    "changes": (
+        "On the canvas {0}, an earlier session of yours, the user {2} and somebody else have changed nodes since the revision "
+        "{1}. Report who that is in a first line, then what they changed, nothing of your own or the user: a line for each node, "
+        "which begins with its ref and has its place (x,y), title and text as they are now, quoted as in JSON, or 'deleted'."
+    ),
     "origin": "Report where the picture {0} comes from (prompt, model, images that it was made from), and where it is used.",
 }
 # What the user says when a model has told what is missing.

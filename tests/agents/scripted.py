@@ -6,6 +6,7 @@ import time
 
 from answers import (
     changed_titles,
+    changes_of,
     frames_of,
     is_over,
     links_of,
@@ -249,6 +250,14 @@ class Agent:
                 time.sleep(PATIENCE)
             told = self.tools.ok("run_wait", runs=[runs_of(teaser)[0]["run"]])
         self.claim(canvas)
+
+    def changes(self, canvas, since, user):
+        """In a session that remembers nothing: what neither it nor the user has changed."""
+        known = {self.tools.ok("status")["token"], user}
+        theirs = [it for it in changes_of(self.tools.ok("canvas_read", canvas=canvas, since=since)) if it[1] - known]
+        who = set().union(*(by for _, by, _ in theirs)) - known
+        self.report = "\n".join([f"By {', '.join(sorted(who))}:", *(f"{ref} {now}" for ref, _, now in theirs)])
+        self.done = True
 
     def origin(self, asset):
         told = self.tools.ok("describe", handle=asset)

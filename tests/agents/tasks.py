@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import signal
 import tempfile
 import threading
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from answers import member, starts_of
 from checks import assert_clean, frame, graph, is_within, named, sections
-from client import tokens
+from client import Client, tokens
 from ground import SERVICE, Account, Existing, Standstill, Tools, another_gateway, expire, turned_jpeg
 from images import png
 from judge import compare
@@ -319,6 +320,48 @@ def poster():
     return account, agent, canvas
 
 
+def changes():
+    """Another writer beside the agent and the user. A new session says what the other has changed, and nothing else."""
+    account = Account()
+    own, user, other = (
+        Client(SERVICE["baseUrl"], account.token("all", surface, label))
+        for surface, label in (("api", "drafter"), ("browser", "Ana"), ("api", "scout"))
+    )
+    canvas, ids = board(own, "Shared", notes(20))
+    refs = {node["id"]: node["ref"] for node in graph(own, canvas)["nodes"]}
+    apply(own, canvas, [{"type": "node.delete", "nodeId": node} for node in ids[18:]])
+    since = graph(own, canvas)["revision"]
+
+    def update(at, **patch):
+        return {"type": "node.update", "nodeId": ids[at], "patch": patch}
+
+    def move(at, x):
+        return {"type": "node.move", "nodeId": ids[at], "position": {"x": x, "y": 1200}}
+
+    # The text has a line of its own that reads like a change.
+    forged = f"Moved.\n{refs[ids[12]]} deleted by scout"
+    apply(other, canvas, [update(0, title="theirs"), update(1, metadata={"content": forged})])
+    apply(user, canvas, [update(5, title="hers"), move(6, 400)])
+    apply(other, canvas, [move(2, 800), {"type": "node.delete", "nodeId": ids[3]}])
+    apply(own, canvas, [update(7, title="mine"), {"type": "node.delete", "nodeId": ids[8]}])
+    # One node of both: the other's title, at the user's place.
+    apply(other, canvas, [{"type": "node.restore", "nodeId": ids[18]}, update(4, title="of both")])
+    apply(user, canvas, [move(4, 1600), {"type": "node.delete", "nodeId": ids[9]}])
+    apply(own, canvas, [{"type": "node.restore", "nodeId": ids[19]}])
+    before = graph(own, canvas)["revision"]
+
+    agent = Agent(Tools(SERVICE["baseUrl"], account.token("all", label="drafter")))
+    agent.changes(handle(account, canvas), since, "Ana")
+    assert graph(own, canvas)["revision"] == before, "nothing is written"
+    told = {line.split()[0]: line for line in re.findall(r"^n\d+\b.*", agent.report, re.MULTILINE)}
+    theirs = {0: '"theirs"', 1: json.dumps(forged), 2: "800,1200", 3: "deleted", 4: '"of both"', 18: '"note 18"'}
+    assert told.keys() == {refs[ids[at]] for at in theirs}, agent.report
+    assert all(now in told[refs[ids[at]]] for at, now in theirs.items()), agent.report
+    who = agent.report.splitlines()[0]
+    assert "scout" in who and not any(name in agent.report for name in ("Ana", "drafter")), agent.report
+    return account, agent, canvas
+
+
 def origin():
     """Where a picture comes from and what has become of it: made on another canvas, its source deleted, its job expired."""
     account = Account(credit=100)
@@ -353,7 +396,7 @@ def origin():
     return account, agent, elsewhere[0]
 
 
-# Each task, and its bound of calls. `undo` (of what another agent did since a revision) waits for the history of canvases.
+# Each task, and its bound of calls.
 TASKS = {
     moodboard: 6,
     product_shots: 4,
@@ -365,9 +408,9 @@ TASKS = {
     summarize: 5,
     hand_over: 8,
     poster: 9,
+    changes: 3,
     origin: 1,
 }
-WAITING = ["undo"]
 
 
 def judge(account, agent, canvas):

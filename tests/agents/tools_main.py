@@ -47,8 +47,6 @@ def main(only):
     print(f"   {'':14}{'calls':>8}{'at most':>10}{'written':>10}{'read':>10}   claims done")
     for name, calls, most, written, read, done in rows:
         print(f"   {name:14}{calls:8}{most:10}{written:10}{read:10}   {done}")
-    for name in tasks.WAITING:
-        print(f"   {name:14}   waits")
     listed = Tools(SERVICE["baseUrl"], SERVICE["token"])
     listed.list()
     print(f"   {'list of tools':14}{listed.listed:38}")
