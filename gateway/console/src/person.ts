@@ -76,6 +76,9 @@ export const person = {
 
   endApp: (appId: string) => done(routes.DELETE("/console/apps/{appId}", { params: { path: { appId } }, signal: patience() })),
 
+  /** Replaces what an app may spend. */
+  setAppBudgets: (appId: string, budgets: Budget[]) => answer(routes.PUT("/console/apps/{appId}/budgets", { params: { path: { appId } }, body: { budgets }, signal: patience() })),
+
   /** What a program asks for with the query of its request. */
   previewAuthorization: (query: string, signal: AbortSignal) => answer(routes.POST("/console/authorizations/preview", { body: { query }, signal })),
 

@@ -69,7 +69,7 @@ async fn list(context: &mut Context, name: &str) -> Result {
         json!({
             "id": app.id, "clientId": app.client.id, "name": app.client.name, "host": app.client.host, "kind": app.client.kind,
             "scopes": app.scopes.iter().collect::<Vec<Scope>>(), "createdAt": app.created_at, "expiresAt": app.expires_at,
-            "lastUsedAt": app.last_used_at,
+            "lastUsedAt": app.last_used_at, "budgets": app.budgets,
         })
     };
     Ok(json!({ "apps": apps.iter().map(entry).collect::<Vec<Value>>() }))

@@ -28,8 +28,31 @@ pub async fn set_for_token(
     db::budgets::set(conn, account, Some(token), budgets).await?;
     let event = Event::TokenLimits { token, budgets: budgets.to_vec() };
     audit::write(conn, actor, Some(account), &event).await?;
-    let all = db::budgets::list(conn, account, &[token], BudgetOwner::Token).await?;
-    Ok(all.into_iter().filter(|(authority, _)| authority.is_some()).map(|(_, budget)| budget).collect())
+    let mut set = db::budgets::of_each(conn, account, &[token], BudgetOwner::Token).await?;
+    Ok(set.remove(&token).unwrap_or_default())
+}
+
+/// Replaces the budgets of an app of the account that has not ended, as [`set_for_token`] does those of a token.
+///
+/// # Errors
+///
+/// The rules of budgets, and [`Error::NotFound`].
+pub async fn set_for_app(
+    conn: &mut PgConnection,
+    actor: &Actor,
+    account: &AccountUid,
+    app: Uuid,
+    budgets: &[Budget],
+) -> Result<Vec<BudgetState>> {
+    check(budgets)?;
+    if !db::oauth::exists(conn, account, app).await? {
+        return Err(Error::NotFound("app"));
+    }
+    db::budgets::set(conn, account, Some(app), budgets).await?;
+    let event = Event::AppLimits { app, budgets: budgets.to_vec() };
+    audit::write(conn, actor, Some(account), &event).await?;
+    let mut set = db::budgets::of_each(conn, account, &[app], BudgetOwner::App).await?;
+    Ok(set.remove(&app).unwrap_or_default())
 }
 
 /// Replaces the budgets of the account itself, in force for its next start, and writes that into the audit.
@@ -49,7 +72,7 @@ pub async fn set_for_account(
     Ok(audit::write(conn, actor, Some(account), &event).await?)
 }
 
-fn check(budgets: &[Budget]) -> Result<()> {
+pub(crate) fn check(budgets: &[Budget]) -> Result<()> {
     let violations = violations(budgets);
     if violations.is_empty() { Ok(()) } else { Err(Error::Invalid(violations)) }
 }

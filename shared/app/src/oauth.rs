@@ -10,6 +10,7 @@ use db::PgConnection;
 use db::audit::{self, Actor, Event, Origin};
 use db::oauth::{Client, Grant, Lifetimes, NewGrant, PairHashes};
 use domain::account::{Scopes, Surface, TokenKind};
+use domain::budget::Budget;
 use domain::id::AccountUid;
 use domain::limits::TOKEN_LABEL_MAX;
 use service::keys::{AppKeys, AppSecret, code_challenge};
@@ -31,6 +32,8 @@ pub struct Allowed<'a> {
     pub surface: Surface,
     /// The S256 challenge of the request.
     pub challenge: &'a str,
+    /// What the app may spend.
+    pub budgets: &'a [Budget],
     /// Days until the app ends; `None`: it does not end by itself.
     pub expires_days: Option<u32>,
 }
@@ -39,8 +42,9 @@ pub struct Allowed<'a> {
 ///
 /// # Errors
 ///
-/// Failures of the database.
+/// The rules of budgets.
 pub async fn allow(conn: &mut PgConnection, actor: &Actor, keys: &AppKeys, allowed: &Allowed<'_>) -> Result<String> {
+    crate::budget::check(allowed.budgets)?;
     let (id, secret) = (Uuid::now_v7(), service::random::token_secret());
     let grant = NewGrant {
         id,
@@ -54,10 +58,12 @@ pub async fn allow(conn: &mut PgConnection, actor: &Actor, keys: &AppKeys, allow
         expires_days: allowed.expires_days,
     };
     db::oauth::create(conn, &grant).await?;
+    db::budgets::set(conn, allowed.account, Some(id), allowed.budgets).await?;
     let event = Event::AppAllowed {
         app: id,
         scopes: allowed.scopes.iter().collect(),
         surface: allowed.surface,
+        budgets: allowed.budgets.to_vec(),
         expires_days: allowed.expires_days,
     };
     audit::write(conn, actor, Some(allowed.account), &event).await?;

@@ -370,9 +370,11 @@ pub async fn revoke_sessions(conn: &mut PgConnection, account: &AccountUid) -> R
     )
     .execute(&mut *conn)
     .await?;
-    sqlx::query!("DELETE FROM oauth_grants WHERE account_uid = $1 AND generation = 0", account.as_str())
-        .execute(conn)
-        .await?;
+    let codes = sqlx::query!(
+        "UPDATE oauth_grants SET code_until = least(code_until, now()) WHERE account_uid = $1 AND generation = 0",
+        account.as_str()
+    );
+    codes.execute(conn).await?;
     Ok(revoked.rows_affected())
 }
 

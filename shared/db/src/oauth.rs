@@ -5,6 +5,7 @@
 
 use domain::Timestamp;
 use domain::account::{AppKind, Scopes, Surface};
+use domain::budget::{BudgetOwner, BudgetState};
 use domain::id::AccountUid;
 use domain::limits::{ACCESS_OVERLAP_SECONDS, APPS_MAX, CODE_SECONDS, REFRESH_REPLAY_SECONDS};
 use serde::{Deserialize, Serialize};
@@ -13,10 +14,10 @@ use sqlx::types::chrono::{DateTime, Utc};
 use tracing::instrument;
 use uuid::Uuid;
 
-use crate::Result;
 use crate::accounts::{lock, scopes};
 use crate::error::known;
 use crate::tokens::open_session;
+use crate::{Result, budgets};
 
 /// A client, as the person saw it who allowed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -324,6 +325,8 @@ pub struct App {
     pub expires_at: Option<Timestamp>,
     /// When it was last used, to the minute.
     pub last_used_at: Option<Timestamp>,
+    /// What it may spend.
+    pub budgets: Vec<BudgetState>,
 }
 
 /// Position of a page of apps: after the app that was allowed at this time, with this id.
@@ -356,9 +359,31 @@ pub async fn page(
         after.map(|after| after.id),
         limit,
     )
-    .fetch_all(conn)
+    .fetch_all(&mut *conn)
     .await?;
-    rows.into_iter().map(AppRow::app).collect()
+    let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
+    let mut budgets = budgets::of_each(conn, account, &ids, BudgetOwner::App).await?;
+    rows.into_iter()
+        .map(|row| {
+            let budgets = budgets.remove(&row.id).unwrap_or_default();
+            row.app(budgets)
+        })
+        .collect()
+}
+
+/// Whether an account has an app with this id that has not ended.
+#[instrument(skip_all, name = "db.app.exists")]
+pub async fn exists(conn: &mut PgConnection, account: &AccountUid, app: Uuid) -> Result<bool> {
+    let exists = sqlx::query_scalar!(
+        r#"SELECT EXISTS (
+               SELECT FROM tokens t JOIN account_sessions s ON s.id = t.session_id
+               WHERE t.id = $1 AND t.account_uid = $2 AND t.kind = 'oauth' AND t.revoked_at IS NULL AND s.revoked_at IS NULL
+                 AND t.idle_until > now() AND (t.expires_at IS NULL OR t.expires_at > now())
+           ) AS "exists!""#,
+        app,
+        account.as_str()
+    );
+    Ok(exists.fetch_one(conn).await?)
 }
 
 struct AppRow {
@@ -374,7 +399,7 @@ struct AppRow {
 }
 
 impl AppRow {
-    fn app(self) -> Result<App> {
+    fn app(self, budgets: Vec<BudgetState>) -> Result<App> {
         Ok(App {
             id: self.id,
             client: Client {
@@ -387,6 +412,7 @@ impl AppRow {
             created_at: self.created_at.into(),
             expires_at: self.expires_at.map(Into::into),
             last_used_at: self.last_used_at.map(Into::into),
+            budgets,
         })
     }
 }
@@ -401,19 +427,26 @@ pub async fn client_of(conn: &mut PgConnection, id: Uuid) -> Result<Option<Clien
     Ok(Some(Client { id: row.client_id, kind, name: row.client_name, host: row.client_host }))
 }
 
-/// Deletes grants whose code was not exchanged, an hour after its end. Returns the number deleted, at most `limit`. Other grants go with
-/// their tokens.
+/// Deletes grants whose code was not exchanged, an hour after its end, with their budgets. Returns the number deleted, at most `limit`.
+/// Other grants go with their tokens.
 #[instrument(skip_all, name = "db.oauth_grant.sweep")]
 pub async fn sweep(conn: &mut PgConnection, limit: i64) -> Result<u64> {
-    let swept = sqlx::query!(
-        "DELETE FROM oauth_grants WHERE id IN (
-             SELECT id FROM oauth_grants WHERE generation = 0 AND code_until < now() - interval '1 hour'
-             LIMIT $1 FOR UPDATE SKIP LOCKED)",
+    let swept = sqlx::query_scalar!(
+        r#"WITH swept AS (
+             DELETE FROM oauth_grants WHERE id IN (
+                 SELECT id FROM oauth_grants WHERE generation = 0 AND code_until < now() - interval '1 hour'
+                 LIMIT $1 FOR UPDATE SKIP LOCKED)
+             RETURNING id, account_uid
+         ), forgotten AS (
+             -- Without the lock on the account: nothing has counted in them.
+             DELETE FROM budgets b USING swept WHERE b.account_uid = swept.account_uid AND b.authority = swept.id
+         )
+         SELECT count(*) AS "count!" FROM swept"#,
         limit
     )
-    .execute(conn)
+    .fetch_one(conn)
     .await?;
-    Ok(swept.rows_affected())
+    Ok(swept.unsigned_abs())
 }
 
 /// A client that an operator listed.
@@ -461,14 +494,18 @@ pub async fn listed_clients(conn: &mut PgConnection, id: Option<&str>) -> Result
     Ok(client.collect())
 }
 
-/// Deletes a listed client with the codes that it did not exchange, and ends its apps. Returns the accounts of those; `None` if there is no such client.
+/// Deletes a listed client, and ends its apps and the codes that it did not exchange. Returns the accounts of those; `None` if there is no such client.
 #[instrument(skip_all, name = "db.oauth_client.delete")]
 pub async fn delete_client(conn: &mut PgConnection, id: &str) -> Result<Option<Vec<AccountUid>>> {
     let deleted = sqlx::query!("DELETE FROM oauth_clients WHERE id = $1", id).execute(&mut *conn).await?;
     if deleted.rows_affected() == 0 {
         return Ok(None);
     }
-    sqlx::query!("DELETE FROM oauth_grants WHERE client_id = $1 AND generation = 0", id).execute(&mut *conn).await?;
+    let codes = sqlx::query!(
+        "UPDATE oauth_grants SET code_until = least(code_until, now()) WHERE client_id = $1 AND generation = 0",
+        id
+    );
+    codes.execute(&mut *conn).await?;
     let accounts = sqlx::query_scalar!(
         "UPDATE tokens SET revoked_at = now() WHERE revoked_at IS NULL AND id IN (SELECT id FROM oauth_grants WHERE client_id = $1)
          RETURNING account_uid",

@@ -185,10 +185,9 @@ async fn with_budgets(
 ) -> Result<Vec<TokenRow>> {
     let mut tokens = rows.into_iter().map(ListedTokenRow::token).collect::<Result<Vec<_>>>()?;
     let ids: Vec<Uuid> = tokens.iter().map(|token| token.id).collect();
-    for (authority, budget) in budgets::list(conn, account, &ids, BudgetOwner::Token).await? {
-        if let Some(token) = tokens.iter_mut().find(|token| Some(token.id) == authority) {
-            token.budgets.push(budget);
-        }
+    let mut budgets = budgets::of_each(conn, account, &ids, BudgetOwner::Token).await?;
+    for token in &mut tokens {
+        token.budgets = budgets.remove(&token.id).unwrap_or_default();
     }
     Ok(tokens)
 }

@@ -135,6 +135,8 @@ pub const REDIRECT_URI_MAX: usize = 512;
 pub const REDIRECT_URIS_MAX: usize = 5;
 /// `client_id` of a registered OAuth client, in characters.
 pub const CLIENT_ID_MAX: usize = 1500;
+/// Outputs a day of an app that may generate, unless the person decides otherwise.
+pub const OAUTH_DEFAULT_OUTPUTS: i64 = 100;
 /// `state` of an authorization request, in bytes.
 pub const OAUTH_STATE_MAX: usize = 2048;
 /// Query of an authorization request, in bytes.

@@ -130,7 +130,7 @@ impl Failure {
             StatusCode::UNAUTHORIZED => "the token is not valid: a person has to give you another one; do not retry",
             StatusCode::FORBIDDEN => "a person has to give you a token or a role that may do this; do not retry",
             StatusCode::PAYMENT_REQUIRED if budget.is_some() => {
-                "a person can raise the budget in the console (Settings, Tokens), or an operator that of the account"
+                "a person can raise the budget in the console (Settings, Tokens or Apps), or an operator that of the account"
             }
             StatusCode::NOT_FOUND => "nothing that you can see has this name: look for it with find",
             _ => "",

@@ -164,6 +164,8 @@ impl Recorder {
         client.form("/oauth/token", &exchange).await.expect(200);
         let list = self.visit(page, "listApps", Method::GET, "/console/apps?limit=1", Value::Null).await;
         let path = format!("/console/apps/{}", text(&list, "/apps/0/id"));
+        let budgets = json!({"budgets": [{"unit": "credits", "period": "month", "max": 100}]});
+        self.visit(page, "setAppBudgets", Method::PUT, &format!("{path}/budgets"), budgets).await;
         self.visit(page, "endApp", Method::DELETE, &path, Value::Null).await;
     }
 

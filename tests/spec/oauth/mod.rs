@@ -1,5 +1,6 @@
 //! OAuth 2.1 for programs that people authorize (docs/reference/oauth.md).
 
+mod budgets;
 mod clients;
 mod codes;
 mod consent;

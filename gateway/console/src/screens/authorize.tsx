@@ -6,11 +6,14 @@ import { signInPath } from "../address.ts";
 import { Problem } from "../errors.ts";
 import { person, type RequestedAuthorization, type Scope } from "../person.ts";
 import { useSession } from "../session.ts";
+import { isBeyond } from "../ui/field.tsx";
 import { useTitle } from "../ui/hooks.ts";
 import { useLeave } from "../ui/leave.tsx";
 import { Avatar, Button, Failure, Icon, Mark, Notice, Waiting } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
 import styles from "./authorize.module.css";
+import { budgetsOf, limitsOf } from "./settings/budgets.ts";
+import { LimitFields } from "./settings/budgets.tsx";
 import { neededBy, SCOPES, withNeeded } from "./settings/scopes.ts";
 
 export function Authorize() {
@@ -107,11 +110,14 @@ function Narrow() {
   );
 }
 
+/** The scopes that spend credit. */
+const SPENDING: readonly Scope[] = ["image:generate", "video:generate"];
+
 /** Scopes by what they mean for the person, in the order in which they matter more. */
 const GROUPS: { name: string; scopes: readonly Scope[] }[] = [
   { name: "Look", scopes: ["canvas:read", "asset:read", "element:read"] },
   { name: "Edit", scopes: ["canvas:write", "element:write", "job:manage"] },
-  { name: "Spend credit", scopes: ["image:generate", "video:generate"] },
+  { name: "Spend credit", scopes: SPENDING },
 ];
 
 /** Days until the app ends. */
@@ -127,14 +133,16 @@ function Decision({ query, request }: { query: string; request: RequestedAuthori
   const { account } = useSession();
   const { leave, question } = useLeave();
   const [chosen, setChosen] = useState<Scope[]>(request.scopes);
+  const [limits, setLimits] = useState(() => limitsOf(request.budgets));
   const [days, setDays] = useState("90");
   const scopes = withNeeded(chosen);
+  const canSpend = scopes.some((scope) => SPENDING.includes(scope));
   const decision = useMutation({
     mutationFn: (isAllowed: boolean) =>
       person.decideAuthorization({
         query,
         decision: isAllowed ? "allow" : "deny",
-        ...(isAllowed && { scopes, ...(days !== "" && { expiresDays: Number(days) }) }),
+        ...(isAllowed && { scopes, budgets: canSpend ? budgetsOf(limits) : [], ...(days !== "" && { expiresDays: Number(days) }) }),
       }),
     onSuccess: ({ redirectTo }) => location.assign(redirectTo),
   });
@@ -172,6 +180,7 @@ function Decision({ query, request }: { query: string; request: RequestedAuthori
             ),
         )}
       </fieldset>
+      {canSpend && <LimitFields limits={limits} change={setLimits} error={decision.error} />}
       <p className={styles.quiet}>It may use all canvases that you may use. What it does appears under its name.</p>
       <label className={styles.end}>
         <span>Access ends</span>
@@ -183,7 +192,7 @@ function Decision({ query, request }: { query: string; request: RequestedAuthori
           ))}
         </select>
       </label>
-      {decision.error && <Notice error={decision.error} />}
+      {isBeyond(decision.error, ["budgets"]) && <Notice error={decision.error} />}
       <div className={styles.buttons}>
         <Button isBusy={decision.isPending} onClick={() => decision.mutate(false)}>
           Deny

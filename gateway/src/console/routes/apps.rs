@@ -5,6 +5,7 @@ use axum::response::IntoResponse;
 use db::oauth::After;
 use domain::Timestamp;
 use domain::account::{AppKind, Scope};
+use domain::budget::BudgetState;
 use domain::channel;
 use domain::limits::PAGE_MAX;
 use domain::page::Page;
@@ -13,7 +14,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::tokens::{BudgetsSet, SetBudgets};
 use crate::console::person::Person;
+use crate::extract::json::JsonBody;
 use crate::extract::page::{ListScope, Paged, page, page_request};
 use crate::extract::path::PathText;
 use crate::extract::query::QueryReader;
@@ -54,6 +57,8 @@ pub struct AuthorizedApp {
     expires_at: Option<Timestamp>,
     /// When it was last used, to the minute.
     last_used_at: Option<Timestamp>,
+    /// What it may spend, and what it has spent.
+    budgets: Vec<BudgetState>,
 }
 
 impl From<db::oauth::App> for AuthorizedApp {
@@ -68,6 +73,7 @@ impl From<db::oauth::App> for AuthorizedApp {
             created_at: app.created_at,
             expires_at: app.expires_at,
             last_used_at: app.last_used_at,
+            budgets: app.budgets,
         }
     }
 }
@@ -89,6 +95,24 @@ pub async fn list(State(app): State<App>, person: Person, OriginalUri(uri): Orig
     let mut found = db::oauth::page(&mut *app.connection().await?, &person.account, after, limit).await?;
     let page = page(&app, &scope, request.limit, &mut found, |it| After { created_at: it.created_at, id: it.id });
     Ok(reply::ok(&AppList { apps: found.into_iter().map(AuthorizedApp::from).collect(), page }))
+}
+
+/// Set the budgets of an app
+///
+/// Replaces the budgets of an app of the account, in force for its next start. A budget of the same unit and period keeps what it has
+/// counted; a new one counts from now on. Work that was started goes on.
+#[utoipa::path(
+    put, path = "/apps/{appId}/budgets", operation_id = "setAppBudgets", tag = "Apps", request_body = SetBudgets,
+    params(("appId" = Uuid, Path, description = "Id of the app.")),
+    responses(ScopeErrors, (status = 200, description = "The budgets are set.", body = BudgetsSet), (status = 404))
+)]
+pub async fn set_budgets(State(app): State<App>, person: Person, path: PathText, body: JsonBody) -> Result {
+    let id: Uuid = path.parameter("appId")?;
+    let wanted = body.checked(SetBudgets::check).await?;
+    let mut transaction = app.transaction().await?;
+    let budgets = app::budget::set_for_app(&mut transaction, person.actor(), &person.account, id, &wanted).await?;
+    db::pool::commit(transaction).await?;
+    Ok(reply::ok(&BudgetsSet { budgets }))
 }
 
 /// End an app

@@ -6,8 +6,10 @@ use axum::extract::State;
 use db::audit::{self, Event};
 use domain::Violation;
 use domain::account::{AppKind, Scope, Scopes, Surface};
-use domain::limits::OAUTH_QUERY_MAX;
+use domain::budget::{self, Budget, BudgetPeriod, BudgetUnit};
+use domain::limits::{OAUTH_DEFAULT_OUTPUTS, OAUTH_QUERY_MAX};
 use serde::{Deserialize, Serialize};
+use service::config::Config;
 use utoipa::ToSchema;
 
 use crate::console::person::Person;
@@ -66,6 +68,8 @@ pub struct RequestedAuthorization {
     redirect_target: RedirectTarget,
     /// The scopes, in a fixed order.
     scopes: Vec<Scope>,
+    /// What the app may spend, unless the person decides otherwise: nothing is limited where no scope generates.
+    budgets: Vec<Budget>,
 }
 
 /// What gets the answer to a request.
@@ -124,10 +128,22 @@ pub async fn preview(State(app): State<App>, _: Person, body: JsonBody) -> Resul
                 redirect_host,
                 redirect_target: redirect_target.into(),
                 scopes: request.scopes.iter().collect(),
+                budgets: preset(&app.config, request.scopes),
             };
             AuthorizationPreview { request: Some(request), redirect_to: None }
         }
     }))
+}
+
+/// The budgets of an app whose person has not said otherwise: none if it cannot generate.
+fn preset(config: &Config, scopes: Scopes) -> Vec<Budget> {
+    if !scopes.iter().any(|scope| matches!(scope, Scope::ImageGenerate | Scope::VideoGenerate)) {
+        return Vec::new();
+    }
+    let credits =
+        Budget { unit: BudgetUnit::Credits, period: BudgetPeriod::Month, max: config.oauth_default_credits.into() };
+    let outputs = Budget { unit: BudgetUnit::Outputs, period: BudgetPeriod::Day, max: OAUTH_DEFAULT_OUTPUTS };
+    vec![credits, outputs]
 }
 
 fn require_oauth(app: &App) -> Result<()> {
@@ -167,6 +183,10 @@ pub struct DecideAuthorization {
     /// The canvases that the app may use; all when omitted. An app cannot be limited to some of them yet.
     #[serde(default)]
     canvases: Option<Canvases>,
+    /// What the app may spend: each unit and period once. Empty: what the account has. When omitted, `budgets` of the preview, if what is
+    /// granted generates.
+    #[schema(max_items = 8)]
+    budgets: Option<Vec<Budget>>,
     /// Days until the app ends; it does not end by itself when omitted.
     #[schema(minimum = 1, maximum = 90)]
     expires_days: Option<u32>,
@@ -177,15 +197,16 @@ impl Input for DecideAuthorization {
 }
 
 impl DecideAuthorization {
-    /// The granted scopes; every rule that the decision breaks.
-    fn granted(&self, requested: Scopes) -> Result<Scopes> {
-        let Some(scopes) = &self.scopes else { return Ok(requested) };
-        let granted: Scopes = scopes.iter().copied().collect();
+    /// The granted scopes and the budgets; every rule that the decision breaks.
+    fn granted(&self, config: &Config, requested: Scopes) -> Result<(Scopes, Vec<Budget>)> {
+        let granted = self.scopes.as_ref().map_or(requested, |scopes| scopes.iter().copied().collect());
         let wider: Vec<_> = requested.missing(granted).iter().map(|scope| scope.to_string()).collect();
         let wider = (!wider.is_empty())
             .then(|| Violation::new("scopes", format!("has what the program did not ask for: {}", wider.join(", "))));
-        let violations: Vec<_> = wider.into_iter().chain(lacking_scope(granted)).collect();
-        if violations.is_empty() { Ok(granted) } else { Err(Problem::Invalid(violations)) }
+        let budgets = self.budgets.clone().unwrap_or_else(|| preset(config, granted));
+        let of_budgets = budget::violations(&budgets);
+        let violations: Vec<_> = wider.into_iter().chain(lacking_scope(granted)).chain(of_budgets).collect();
+        if violations.is_empty() { Ok((granted, budgets)) } else { Err(Problem::Invalid(violations)) }
     }
 }
 
@@ -220,7 +241,7 @@ pub async fn decide(State(app): State<App>, person: Person, body: JsonBody) -> R
             request.answer(&app, &[("error", "access_denied"), ("error_description", "the person denied access")])
         }
         Decision::Allow => {
-            let scopes = body.granted(request.scopes)?;
+            let (scopes, budgets) = body.granted(&app.config, request.scopes)?;
             let Canvases::All = body.canvases.unwrap_or(Canvases::All);
             rates::take(&app, Rate::Tokens, &person.account).await?;
             let allowed = Allowed {
@@ -230,6 +251,7 @@ pub async fn decide(State(app): State<App>, person: Person, body: JsonBody) -> R
                 scopes,
                 surface: surface(request.resource),
                 challenge: &request.challenge,
+                budgets: &budgets,
                 expires_days: body.expires_days,
             };
             let mut transaction = app.transaction().await?;

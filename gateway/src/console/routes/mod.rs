@@ -46,6 +46,7 @@ pub fn documented() -> (Router<App>, Value) {
         .routes(routes!(authorizations::decide))
         .routes(routes!(apps::list))
         .routes(routes!(apps::revoke))
+        .routes(routes!(apps::set_budgets))
         .routes(routes!(connections::list, connections::save))
         .routes(routes!(connections::delete))
         .routes(routes!(members::list))

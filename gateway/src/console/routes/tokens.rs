@@ -162,11 +162,11 @@ pub async fn create(State(app): State<App>, person: Person, body: JsonBody) -> R
     Ok(reply::with_status(StatusCode::CREATED, &TokenCreated { token: row.into(), secret }))
 }
 
-/// Request to set the budgets of a token.
+/// Request to set the budgets of a token or an app.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SetBudgets {
-    /// What the token may spend: each unit and period once. Empty: what the account has.
+    /// What it may spend: each unit and period once. Empty: what the account has.
     #[schema(max_items = 8)]
     budgets: Vec<Budget>,
 }
@@ -174,18 +174,18 @@ pub struct SetBudgets {
 impl Input for SetBudgets {}
 
 impl SetBudgets {
-    fn check(self) -> Result<Vec<Budget>, Vec<Violation>> {
+    pub fn check(self) -> Result<Vec<Budget>, Vec<Violation>> {
         let mut check = Check::default();
         check.extend(budget::violations(&self.budgets));
         check.finish(|| Some(self.budgets))
     }
 }
 
-/// The budgets of a token.
+/// The budgets of a token or an app.
 #[derive(Serialize, ToSchema)]
-pub struct TokenBudgets {
+pub struct BudgetsSet {
     /// What it may spend, and what it has spent.
-    budgets: Vec<BudgetState>,
+    pub budgets: Vec<BudgetState>,
 }
 
 /// Set the budgets of a token
@@ -195,7 +195,7 @@ pub struct TokenBudgets {
 #[utoipa::path(
     put, path = "/tokens/{tokenId}/budgets", operation_id = "setTokenBudgets", tag = "Tokens", request_body = SetBudgets,
     params(("tokenId" = Uuid, Path, description = "Id of the token.")),
-    responses(ScopeErrors, (status = 200, description = "The budgets are set.", body = TokenBudgets), (status = 404))
+    responses(ScopeErrors, (status = 200, description = "The budgets are set.", body = BudgetsSet), (status = 404))
 )]
 pub async fn set_budgets(State(app): State<App>, person: Person, path: PathText, body: JsonBody) -> Result {
     let id: Uuid = path.parameter("tokenId")?;
@@ -203,7 +203,7 @@ pub async fn set_budgets(State(app): State<App>, person: Person, path: PathText,
     let mut transaction = app.transaction().await?;
     let budgets = app::budget::set_for_token(&mut transaction, person.actor(), &person.account, id, &wanted).await?;
     db::pool::commit(transaction).await?;
-    Ok(reply::ok(&TokenBudgets { budgets }))
+    Ok(reply::ok(&BudgetsSet { budgets }))
 }
 
 /// Revoke a token

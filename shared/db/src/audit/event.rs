@@ -157,9 +157,11 @@ events! {
     /// A token was revoked.
     TokenRevoked = "token.revoked" { token: Uuid },
     /// A person allowed a program to use the account, as an app.
-    AppAllowed = "app.allowed" { app: Uuid, scopes: Vec<account::Scope>, surface: account::Surface, expires_days: Option<u32> },
+    AppAllowed = "app.allowed" { app: Uuid, scopes: Vec<account::Scope>, surface: account::Surface, budgets: Vec<Budget>, expires_days: Option<u32> },
     /// A person denied a program what it asked for.
     AppDenied = "app.denied" {},
+    /// The budgets of an app were set.
+    AppLimits = "app.limits" { app: Uuid, budgets: Vec<Budget> },
     /// An app was ended by its person, its program or an operator.
     AppRevoked = "app.revoked" { app: Uuid },
     /// An app has ended because its code was used twice.

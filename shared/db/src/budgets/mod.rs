@@ -4,6 +4,8 @@
 //!
 //! **Mechanism.** Whoever changes a budget, or what it counts, holds the lock on the row of its account until the commit.
 
+use std::collections::HashMap;
+
 use domain::budget::{Budget, BudgetOwner, BudgetState};
 use domain::id::AccountUid;
 use sqlx::PgConnection;
@@ -74,6 +76,22 @@ pub async fn list(
     .fetch_all(conn)
     .await?;
     rows.into_iter().map(|row| Ok((row.authority, row.state(owner)?))).collect()
+}
+
+/// The budgets of these tokens or apps of an account, by whose they are, with what is spent. One without budgets is not there.
+pub async fn of_each(
+    conn: &mut PgConnection,
+    account: &AccountUid,
+    authorities: &[Uuid],
+    owner: BudgetOwner,
+) -> Result<HashMap<Uuid, Vec<BudgetState>>> {
+    let mut budgets: HashMap<Uuid, Vec<BudgetState>> = HashMap::new();
+    for (authority, budget) in list(conn, account, authorities, owner).await? {
+        if let Some(authority) = authority {
+            budgets.entry(authority).or_default().push(budget);
+        }
+    }
+    Ok(budgets)
 }
 
 /// A budget at a moment.

@@ -365,6 +365,8 @@ variables! {
         "Seconds that the access token of an app is valid, 1 to 86400.";
     "CANVAS_OAUTH_IDLE_DAYS" => oauth_idle_days: u32 = Some("30"), parse::idle_days,
         "Days after which an app ends that was not refreshed, 1 to 3650.";
+    "CANVAS_OAUTH_DEFAULT_CREDITS" => oauth_default_credits: u32 = Some("100"), parse::count,
+        "Credits a month that a program which may generate is allowed, unless the person decides otherwise.";
     "CANVAS_TRUSTED_PROXIES" => trusted_proxies: Vec<IpNet> = Some(""), parse::blocks,
         "Reverse proxies whose X-Forwarded-For is believed: CIDR blocks, comma separated; if empty, none.";
     "CANVAS_CONNECTIONS_MAX" => connections_max: u32 = Some("10000"), parse::positive_count,

@@ -44,6 +44,7 @@ fn defaults_hold_for_everything_that_is_not_required() {
     assert_eq!(config.oauth, OauthMode::Open);
     assert_eq!(config.oauth_redirect_schemes, ["cursor"]);
     assert_eq!((config.oauth_access_seconds, config.oauth_idle_days), (3600, 30));
+    assert_eq!(config.oauth_default_credits, 100);
     assert_eq!(config.idempotency_window, Duration::from_secs(30 * 86400));
     assert_eq!((config.active_jobs, config.active_imports, config.storage_max), (1000, 20, None));
     assert_eq!(config.upload_metadata, "auto");
@@ -241,6 +242,7 @@ fn values_at_their_limits_are_accepted() {
         ("CANVAS_OAUTH_REDIRECT_SCHEMES", "cursor, com.example+app-1"),
         ("CANVAS_OAUTH_ACCESS_SECONDS", "86400"),
         ("CANVAS_OAUTH_IDLE_DAYS", "1"),
+        ("CANVAS_OAUTH_DEFAULT_CREDITS", "0"),
         ("CANVAS_ACTIVE_JOBS", "1"),
         ("CANVAS_ACTIVE_IMPORTS", "1"),
         ("CANVAS_PREVIEW_TTL_SECONDS", "1"),
@@ -262,6 +264,7 @@ fn values_at_their_limits_are_accepted() {
     assert_eq!(config.slots, Some(1));
     assert_eq!((config.oauth, config.oauth_access_seconds, config.oauth_idle_days), (OauthMode::Listed, 86_400, 1));
     assert_eq!(config.oauth_redirect_schemes, ["cursor", "com.example+app-1"]);
+    assert_eq!(config.oauth_default_credits, 0);
     assert_eq!(config.webhook_backoff, [200, 500, 1000].map(Duration::from_millis));
 }
 

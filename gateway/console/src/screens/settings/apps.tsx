@@ -7,6 +7,7 @@ import { Copyable } from "../../ui/field.tsx";
 import { useClock } from "../../ui/hooks.ts";
 import { Button, Empty, Failure, Waiting } from "../../ui/parts.tsx";
 import parts from "../../ui/parts.module.css";
+import { BudgetLines, ChangeLimits } from "./budgets.tsx";
 import { ALL_SCOPES } from "./scopes.ts";
 import { Section } from "./section.tsx";
 import styles from "./settings.module.css";
@@ -37,6 +38,7 @@ export function Apps() {
 function App({ app }: { app: AuthorizedApp }) {
   const queries = useQueryClient();
   const [isAsking, setIsAsking] = useState(false);
+  const [isChanging, setIsChanging] = useState(false);
   return (
     <li className={styles.row}>
       <div className={styles.what}>
@@ -52,10 +54,25 @@ function App({ app }: { app: AuthorizedApp }) {
         <p className={styles.scopes} title={app.scopes.join(", ")}>
           {app.scopes.length === ALL_SCOPES.length ? <code>all scopes</code> : app.scopes.map((scope) => <code key={scope}>{scope}</code>)}
         </p>
+        {app.budgets.length > 0 && <BudgetLines label={`Spent by ${app.name}`} budgets={app.budgets} />}
       </div>
-      <Button aria-label={`End access of ${app.name}`} onClick={() => setIsAsking(true)}>
-        End access…
-      </Button>
+      <div className={styles.actions}>
+        <Button aria-label={`Limits of ${app.name}`} onClick={() => setIsChanging(true)}>
+          Limits…
+        </Button>
+        <Button aria-label={`End access of ${app.name}`} onClick={() => setIsAsking(true)}>
+          End access…
+        </Button>
+      </div>
+      {isChanging && (
+        <ChangeLimits
+          name={app.name}
+          budgets={app.budgets}
+          save={(budgets) => person.setAppBudgets(app.id, budgets)}
+          list="apps"
+          close={() => setIsChanging(false)}
+        />
+      )}
       {isAsking && (
         <Confirm
           title={`End the access of “${app.name}”?`}

@@ -1,4 +1,4 @@
-/** Spending limits of a token or an account: what the service calls budgets. */
+/** Spending limits of a token, an app or an account: what the service calls budgets. */
 import { count, number, until } from "../../format.ts";
 import type { Budget, BudgetState } from "../../person.ts";
 
@@ -16,7 +16,7 @@ export const PERIODS: Record<Budget["period"], string> = { day: "a day", month: 
 const PRESENT: Record<Budget["period"], string> = { day: "today", month: "this month", total: "in total" };
 const ALL = (Object.keys(PERIODS) as Budget["period"][]).flatMap((period) => (Object.keys(UNITS) as Budget["unit"][]).map((unit) => ({ unit, period })));
 
-/** The most limits of a token: each unit and period once. */
+/** The most limits of a token or an app: each unit and period once. */
 export const MOST = ALL.length;
 
 let keys = 0;
@@ -27,8 +27,8 @@ export function added(limits: Limit[]): Limit[] {
   return free === undefined ? limits : [...limits, { key: ++keys, max: "", ...free }];
 }
 
-/** The limits of a token, to change them. */
-export const limitsOf = (budgets: BudgetState[]): Limit[] => budgets.map(({ max, unit, period }) => ({ key: ++keys, max: String(max), unit, period }));
+/** Limits that are set, to change them. */
+export const limitsOf = (budgets: Budget[]): Limit[] => budgets.map(({ max, unit, period }) => ({ key: ++keys, max: String(max), unit, period }));
 
 /** The number that is typed. NaN is sent as null, which the service refuses by the name of the field; an empty text would be 0. */
 const maxOf = ({ max }: Limit): number => (max.trim() === "" ? Number.NaN : Number(max));

@@ -1,7 +1,7 @@
 /** Spending limits as a person sees and changes them. */
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type SubmitEvent, useId, useState } from "react";
-import { type AgentToken, type BudgetState, person } from "../../person.ts";
+import type { Budget, BudgetState } from "../../person.ts";
 import { Modal } from "../../ui/dialog.tsx";
 import { isBeyond, problemAt, Wrong } from "../../ui/field.tsx";
 import { Button, Icon, Notice } from "../../ui/parts.tsx";
@@ -35,7 +35,7 @@ interface LimitFieldsProps {
   error: unknown;
 }
 
-/** The limits of a token, one in a line. */
+/** The limits of a token or an app, one in a line. */
 export function LimitFields({ limits, change, error }: LimitFieldsProps) {
   const ids = useId();
   const set = (key: number, more: Partial<Limit>) => change(limits.map((limit) => (limit.key === key ? { ...limit, ...more } : limit)));
@@ -95,14 +95,23 @@ export function LimitFields({ limits, change, error }: LimitFieldsProps) {
   );
 }
 
-/** Changes the limits of a token. */
-export function ChangeLimits({ token, close }: { token: AgentToken; close: () => void }) {
+interface ChangeLimitsProps {
+  name: string;
+  budgets: BudgetState[];
+  save: (budgets: Budget[]) => Promise<unknown>;
+  /** The list that shows them. */
+  list: "tokens" | "apps";
+  close: () => void;
+}
+
+/** Changes the limits of a token or an app. */
+export function ChangeLimits({ name, budgets, save, list, close }: ChangeLimitsProps) {
   const queries = useQueryClient();
-  const [limits, setLimits] = useState(() => limitsOf(token.budgets));
+  const [limits, setLimits] = useState(() => limitsOf(budgets));
   const change = useMutation({
-    mutationFn: () => person.setBudgets(token.id, budgetsOf(limits)),
+    mutationFn: () => save(budgetsOf(limits)),
     onSuccess: () => {
-      void queries.invalidateQueries({ queryKey: ["tokens"] });
+      void queries.invalidateQueries({ queryKey: [list] });
       close();
     },
   });
@@ -113,7 +122,7 @@ export function ChangeLimits({ token, close }: { token: AgentToken; close: () =>
   }
 
   return (
-    <Modal title={`Limits of “${token.label}”`} close={close}>
+    <Modal title={`Limits of “${name}”`} close={close}>
       <form className={shared.form} onSubmit={submit} noValidate>
         <LimitFields limits={limits} change={setLimits} error={change.error} />
         <p className={styles.hint}>They hold from its next start. What it has spent stays counted, and work that it has started goes on.</p>

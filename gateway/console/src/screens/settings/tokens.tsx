@@ -107,7 +107,15 @@ function Token({ token }: { token: AgentToken }) {
           </Button>
         </div>
       )}
-      {isChanging && <ChangeLimits token={token} close={() => setIsChanging(false)} />}
+      {isChanging && (
+        <ChangeLimits
+          name={token.label}
+          budgets={token.budgets}
+          save={(budgets) => person.setBudgets(token.id, budgets)}
+          list="tokens"
+          close={() => setIsChanging(false)}
+        />
+      )}
       {isAsking && (
         <Confirm
           title={`Revoke “${token.label}”?`}
