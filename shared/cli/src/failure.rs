@@ -27,6 +27,8 @@ pub enum Failure {
     NoToken(String),
     /// The service has nothing of this name.
     NotFound(String),
+    /// The service has several things of this name.
+    Ambiguous(String),
     /// The work is still running at the timeout: how to wait for it again.
     Running(String),
     /// The program at the other end of standard input and output is gone.
@@ -76,6 +78,7 @@ impl Failure {
         match self {
             Failure::Work | Failure::Silent(_) | Failure::Unwritten(_) => 1,
             Failure::Usage(_) => 2,
+            Failure::Ambiguous(_) => 3,
             Failure::NoToken(_) => 4,
             Failure::NotFound(_) => 5,
             Failure::Running(_) => 9,
@@ -111,6 +114,7 @@ impl Failure {
             Failure::Unwritten(message) => local("unwritten", message),
             Failure::NoToken(message) => local("unauthorized", message),
             Failure::NotFound(message) => local("not_found", message),
+            Failure::Ambiguous(message) => local("ambiguous", message),
             Failure::Running(message) => local("still_running", message),
             Failure::Disconnected(message) => local("unreachable", message),
             Failure::Interrupted(message) => local("interrupted", message.as_deref().unwrap_or("interrupted")),
@@ -131,6 +135,7 @@ impl Failure {
             | Failure::Unwritten(message)
             | Failure::NoToken(message)
             | Failure::NotFound(message)
+            | Failure::Ambiguous(message)
             | Failure::Running(message)
             | Failure::Disconnected(message) => Some(format!("canvas: {message}")),
             Failure::Interrupted(message) => message.clone(),

@@ -5,6 +5,7 @@ mod commands;
 mod context;
 mod failure;
 mod journal;
+mod names;
 mod output;
 mod profile;
 #[cfg(test)]
@@ -70,7 +71,10 @@ async fn run(arguments: Arguments) -> Outcome {
         _ => Context::new(&global)?,
     };
     tokio::select! {
-        outcome = commands::run(&context, command) => outcome,
+        outcome = commands::run(&context, command) => {
+            context.ended(&outcome);
+            outcome
+        }
         _ = tokio::signal::ctrl_c() => {
             let message = context.interrupt_message.lock().ok().and_then(|mut message| message.take());
             Err(Failure::Interrupted(message))

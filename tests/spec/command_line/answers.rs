@@ -56,7 +56,7 @@ async fn a_canvas_is_made_changed_shown_and_listed() {
     assert!(listed.contains(&canvas) && listed.contains("Board"), "{listed}");
     // The page of a canvas and its plain id name it, too.
     let id = canvas.rsplit(':').next().expect("an id");
-    let page = format!("https://canvas.example.com/c/{}/{id}", user.uid);
+    let page = format!("{}/c/{}/{id}", stack.origin(0), user.uid);
     for reference in [page.as_str(), id] {
         let shown = shell.run(&["show", reference, "--json"]).await.json();
         assert_eq!(text(&shown, "/canvas/handle"), canvas);

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::On;
+
 #[derive(Args)]
 pub struct Apply {
     /// A file with the body of the operations route, or its array of operations; - is standard input
@@ -13,11 +15,10 @@ pub struct Apply {
 }
 
 /// Options of every batch.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub struct Write {
-    /// The canvas
-    #[arg(long, value_name = "CANVAS")]
-    pub on: String,
+    #[command(flatten)]
+    pub on: On,
     /// Say what would change and which findings it would have, and change nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -53,7 +54,7 @@ pub enum Node {
     },
     /// Delete nodes
     Rm {
-        /// The nodes
+        /// The nodes; - is standard input
         #[arg(required = true)]
         nodes: Vec<String>,
         #[command(flatten)]
@@ -79,8 +80,8 @@ pub struct NodeAdd {
     /// Text of a text node or sticky; - is standard input
     #[arg(long)]
     pub text: Option<String>,
-    /// Image of an image node
-    #[arg(long, value_name = "HANDLE")]
+    /// Image of an image node, or video of a video node: an asset, a file or an https: URL
+    #[arg(long, value_name = "PICTURE")]
     pub asset: Option<String>,
     /// What an image or video shows, for those who cannot see it; empty if it is decorative
     #[arg(long, value_name = "TEXT")]
@@ -155,7 +156,7 @@ pub struct Connect {
 
 #[derive(Args)]
 pub struct Disconnect {
-    /// The connections
+    /// The connections; - is standard input
     #[arg(required = true)]
     pub connections: Vec<String>,
     #[command(flatten)]

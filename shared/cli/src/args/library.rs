@@ -4,20 +4,23 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{Listing, Search};
+use super::{Listing, On, Search};
 
 #[derive(Subcommand)]
 pub enum Asset {
     /// Upload images or videos
     Put {
-        /// The files, or folders of files
+        /// The files, or folders of files; - is a file on standard input
         #[arg(required = true)]
         files: Vec<PathBuf>,
-        /// Put them on this canvas, each as a node, those of a folder together
-        #[arg(long, value_name = "CANVAS")]
+        /// Put them on this canvas, each as a node, those of a folder together; without it, the one of `canvas use`
+        #[arg(long, value_name = "CANVAS", env = "CANVAS_ON")]
         on: Option<String>,
+        /// Put them on no canvas
+        #[arg(long)]
+        no_canvas: bool,
         /// Without a node, for example a mask
-        #[arg(long, requires = "on")]
+        #[arg(long)]
         no_node: bool,
         /// Private metadata: auto removes it and keeps the original for you, keep leaves it, strip removes it for good
         #[arg(long, value_name = "RULE")]
@@ -26,13 +29,16 @@ pub enum Asset {
         #[arg(long)]
         again: bool,
     },
-    /// Download an image or video
+    /// Download images and videos
     Get {
-        /// The asset
-        asset: String,
-        /// Where to write it; - is standard output
-        #[arg(long, short, value_name = "FILE")]
+        /// Assets, and nodes of the canvas; - is standard input
+        #[arg(required = true)]
+        assets: Vec<String>,
+        /// Where to write them: a file, a folder, or - for standard output
+        #[arg(long, short, value_name = "FILE|DIR|-")]
         output: PathBuf,
+        #[command(flatten)]
+        on: On,
         /// A smaller rendition, of a video: of its poster: 64, 128, 256, 512, 1024 or 2048 pixels wide
         #[arg(long, value_name = "PIXELS")]
         width: Option<u32>,
@@ -42,8 +48,10 @@ pub enum Asset {
     },
     /// Show what is known about an image or video
     Show {
-        /// The asset
+        /// The asset, or a node of the canvas
         asset: String,
+        #[command(flatten)]
+        on: On,
     },
     /// List images, or videos
     List {
@@ -102,8 +110,8 @@ pub enum Element {
         /// Its type, for example product/object
         #[arg(long = "type", value_name = "TYPE")]
         kind: String,
-        /// Images of it
-        #[arg(long = "source", value_name = "ASSET")]
+        /// Images of it: assets, files, or nodes of the canvas of `canvas use`
+        #[arg(long = "source", value_name = "PICTURE")]
         sources: Vec<String>,
         /// How to use it
         #[arg(long)]
@@ -123,7 +131,7 @@ pub enum Element {
         #[arg(long = "type", value_name = "TYPE")]
         kind: Option<String>,
         /// Images of it, instead of those it has
-        #[arg(long = "source", value_name = "ASSET")]
+        #[arg(long = "source", value_name = "PICTURE")]
         sources: Vec<String>,
         /// How to use it
         #[arg(long)]
@@ -170,9 +178,11 @@ pub enum Import {
     Image {
         /// Its URL
         url: String,
-        /// The canvas
-        #[arg(long, value_name = "CANVAS")]
-        on: String,
+        #[command(flatten)]
+        on: On,
+        /// Write them to a file or folder, too; - is standard output
+        #[arg(long, short, value_name = "FILE|DIR|-")]
+        output: Option<PathBuf>,
         /// Title of the node
         #[arg(long)]
         title: Option<String>,
@@ -181,9 +191,11 @@ pub enum Import {
     Product {
         /// URL of the page
         url: String,
-        /// The canvas
-        #[arg(long, value_name = "CANVAS")]
-        on: String,
+        #[command(flatten)]
+        on: On,
+        /// Write them to a file or folder, too; - is standard output
+        #[arg(long, short, value_name = "FILE|DIR|-")]
+        output: Option<PathBuf>,
         /// One variant of the product, as key=value
         #[arg(long, value_name = "KEY=VALUE")]
         variant: Option<String>,

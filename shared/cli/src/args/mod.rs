@@ -15,7 +15,8 @@ pub use work::*;
 
 /// Work with canvases of Canvas Service
 ///
-/// A CANVAS is named by its handle (canvas:<owner>:<id>), by its id when it is your own, or by the URL of its page.
+/// Things are named by their handles, ids, short names (n12) and titles, or by the beginning of an id or title (4 characters) that only
+/// one of them has. A canvas also has the URL of its page.
 #[derive(Parser)]
 #[command(name = "canvas", version, max_term_width = 100, after_help = EXIT_STATUS)]
 pub struct Arguments {
@@ -36,7 +37,7 @@ pub struct Global {
     /// Print the service's answer as JSON, and errors as JSON on standard error
     #[arg(long, global = true)]
     pub json: bool,
-    /// Print results only, no progress
+    /// Print only the handles of what is made or listed, one a line, and no progress
     #[arg(long, short, global = true)]
     pub quiet: bool,
     /// Profile of the configuration to use
@@ -82,6 +83,8 @@ pub enum Command {
     List(Listing),
     /// Make a canvas
     New(New),
+    /// Use a canvas where none is named, and show which one
+    Use(Use),
     /// Open a canvas in a browser
     Open(OnCanvas),
     /// Show a canvas as text
@@ -97,7 +100,7 @@ pub enum Command {
     Connect(Connect),
     /// Delete connections
     Disconnect(Disconnect),
-    /// Follow canvases and runs until the runs have ended
+    /// Follow canvases and runs until nothing runs
     Watch(Watch),
     /// Show the findings of a canvas, and whether it may be called done
     Review(OnCanvas),
@@ -212,16 +215,35 @@ pub struct New {
     pub agent: bool,
 }
 
+/// The canvas that a command works on.
+#[derive(Args, Clone)]
+pub struct On {
+    /// The canvas; without it, the one of `canvas use`
+    #[arg(long, value_name = "CANVAS", env = "CANVAS_ON")]
+    pub on: Option<String>,
+}
+
+/// The canvas that a command shows.
 #[derive(Args)]
 pub struct OnCanvas {
+    /// The canvas; without it, the one of `canvas use`
+    #[arg(value_name = "CANVAS", env = "CANVAS_ON")]
+    pub on: Option<String>,
+}
+
+#[derive(Args)]
+pub struct Use {
     /// The canvas
-    pub canvas: String,
+    pub canvas: Option<String>,
+    /// Use none any more
+    #[arg(long, conflicts_with = "canvas")]
+    pub none: bool,
 }
 
 #[derive(Args)]
 pub struct Show {
-    /// The canvas
-    pub canvas: String,
+    #[command(flatten)]
+    pub canvas: OnCanvas,
     /// Only this Section and its members
     #[arg(long, value_name = "NODE")]
     pub section: Option<String>,
@@ -235,10 +257,10 @@ pub struct Show {
 
 #[derive(Args)]
 pub struct View {
-    /// The canvas
-    pub canvas: String,
-    /// Write the PNG to this file; - is standard output
-    #[arg(long, short, value_name = "FILE")]
+    #[command(flatten)]
+    pub canvas: OnCanvas,
+    /// Write the PNG to this file or folder; - is standard output
+    #[arg(long, short, value_name = "FILE|DIR|-")]
     pub output: Option<PathBuf>,
     /// Only this Section
     #[arg(long, value_name = "NODE", conflicts_with = "nodes")]
@@ -259,7 +281,7 @@ pub struct View {
 
 #[derive(Args)]
 pub struct Watch {
-    /// Canvases, runs and jobs; all of your runs without any
+    /// Canvases, runs and jobs, - for those on standard input; all of your runs without any
     pub subjects: Vec<String>,
     /// Give up after this time
     #[arg(long, value_name = "SECONDS")]

@@ -14,11 +14,13 @@ use serde_json::{Value, json};
 
 use super::batch;
 use super::canvases::listed;
-use super::runs::save;
-use crate::args::{Asset, Write};
-use crate::context::{Context, canvas};
-use crate::failure::{Failure, Outcome, both, file};
+use super::files::{Source, is_stdout, save_all};
+use super::pictures::read_stdin;
+use crate::args::{Asset, On, Write};
+use crate::context::Context;
+use crate::failure::{Failure, Outcome, both, file, usage};
 use crate::journal;
+use crate::names::with_stdin;
 use crate::output::{credits, optional, text};
 
 /// Uploads at a time. The service takes eight of an account.
@@ -26,8 +28,8 @@ const UPLOADS: usize = 4;
 
 pub async fn run(context: &Context, asset: Asset) -> Outcome {
     match asset {
-        Asset::Put { files, on, no_node, metadata, again } => {
-            let on = on.as_deref().map(canvas).transpose()?;
+        Asset::Put { files, on, no_canvas, no_node, metadata, again } => {
+            let on = if no_canvas { None } else { context.on_if_any(on.as_deref()).await? };
             let to = Destination { canvas: on.as_deref(), is_hidden: no_node, metadata: metadata.as_deref(), again };
             let (mut single, mut folders) = (Vec::new(), Vec::new());
             for path in files {
@@ -40,12 +42,12 @@ pub async fn run(context: &Context, asset: Asset) -> Outcome {
                 single.extend(folders.drain(..).flatten());
             }
             let files = single;
-            let uploads = stream::iter(&files).map(|path| upload(context, path, to));
+            let uploads = stream::iter(&files).map(|path| upload_file(context, path, to));
             let mut ended = uploads.buffered(UPLOADS);
             // Each file that fails is named; the others are uploaded nevertheless.
             let mut outcome = Ok(());
             while let Some(upload) = ended.next().await {
-                let upload = upload.map(|answer| context.output.answer(&answer, uploaded));
+                let upload = upload.map(|answer| print(context, &answer));
                 outcome = both(outcome, upload, context.output.json);
             }
             for folder in folders {
@@ -53,20 +55,31 @@ pub async fn run(context: &Context, asset: Asset) -> Outcome {
             }
             outcome
         }
-        Asset::Get { asset, output, width, original } => {
-            let content = context.client.get_asset_content(&asset);
-            save(context, content.query_if("w", width).query_if("original", original.then_some(true)), &output).await
+        Asset::Get { assets, output, on, width, original } => {
+            let on = context.on_if_any(on.on.as_deref()).await?;
+            let mut sources = Vec::new();
+            for name in with_stdin(assets).await? {
+                sources.push(Source::Asset(context.asset_of(on.as_deref(), &name).await?));
+            }
+            let original = original.then_some(true);
+            save_all(context, &sources, &output, |it| it.query_if("w", width).query_if("original", original)).await
         }
-        Asset::Show { asset } => {
+        Asset::Show { asset, on } => {
+            let on = context.on_if_any(on.on.as_deref()).await?;
+            let asset = context.asset_of(on.as_deref(), &asset).await?;
             let read = context.client.get_asset(&asset).query("include", "usedIn,inputs").await?;
             context.output.answer(&read, |read| described(read).join("\n"));
             Ok(())
         }
         Asset::List { kind, on, model, since, until, tag, sort, search } => {
-            let on = on.as_deref().map(canvas).transpose()?;
+            let on = match on {
+                Some(on) => Some(context.canvas(&on).await?),
+                None => None,
+            };
             let row = |it: domain::asset::Asset| {
                 let size = format!("{}x{}", it.width, it.height);
-                vec![text(it.handle), text(it.mime_type), size, text(it.bytes), text(it.ai_generated), text(it.name)]
+                let title = text(it.title.unwrap_or(it.name));
+                vec![title, text(it.handle), text(it.mime_type), size, text(it.bytes), text(it.ai_generated)]
             };
             let list = || {
                 let list = context.client.list_assets().query_if("canvasId", on.as_deref());
@@ -75,7 +88,7 @@ pub async fn run(context: &Context, asset: Asset) -> Outcome {
                 let list = list.query_if("since", since.as_deref()).query_if("until", until.as_deref());
                 list.query_if("sort", sort.as_deref())
             };
-            listed(context, &search.listing, list, &["asset", "type", "size", "bytes", "AI", "name"], row).await
+            listed(context, &search.listing, list, &["title", "asset", "type", "size", "bytes", "AI"], row).await
         }
     }
 }
@@ -125,22 +138,29 @@ fn described(AssetRead { asset: it, made, inputs, used_in, more, hidden, .. }: A
     lines
 }
 
-/// Uploads a file to a canvas, where no node shows it, and returns its handle.
-pub async fn upload_hidden(context: &Context, path: &Path, on: &str) -> Outcome<String> {
-    let on = canvas(on)?;
-    let to = Destination { canvas: Some(&on), is_hidden: true, metadata: None, again: false };
-    let AssetRead { asset, .. } = upload(context, path, to).await?.value()?;
-    Ok(asset.handle.to_string())
-}
-
 /// The destination of uploads, and their options.
 #[derive(Clone, Copy)]
-struct Destination<'a> {
+pub struct Destination<'a> {
     canvas: Option<&'a str>,
     /// `true` if no node shows them.
     is_hidden: bool,
     metadata: Option<&'a str>,
     again: bool,
+}
+
+impl<'a> Destination<'a> {
+    /// A canvas, where no node shows them, or no canvas.
+    pub fn hidden(canvas: Option<&'a str>) -> Self {
+        Self { canvas, is_hidden: canvas.is_some(), metadata: None, again: false }
+    }
+}
+
+/// Prints what an upload has stored.
+fn print(context: &Context, answer: &Answer<AssetRead>) {
+    let handle = |AssetRead { asset, .. }: &AssetRead| {
+        vec![asset.node.as_ref().map_or_else(|| asset.handle.to_string(), ToString::to_string)]
+    };
+    context.output.made(answer, handle, uploaded);
 }
 
 /// The files of a folder by name, without hidden ones.
@@ -161,13 +181,13 @@ async fn files_of(folder: &Path) -> Outcome<Vec<PathBuf>> {
 /// Uploads files, and puts those that no node shows yet on the canvas together.
 async fn put_folder(context: &Context, files: &[PathBuf], to: Destination<'_>) -> Outcome {
     let on = to.canvas.unwrap_or_default();
-    let uploads = stream::iter(files).map(|path| upload(context, path, Destination { is_hidden: true, ..to }));
+    let uploads = stream::iter(files).map(|path| upload_file(context, path, Destination { is_hidden: true, ..to }));
     let mut ended = uploads.buffered(UPLOADS);
     let (mut outcome, mut stored) = (Ok(()), Vec::new());
     while let Some(upload) = ended.next().await {
         let upload = match upload {
             Ok(answer) => {
-                context.output.answer(&answer, uploaded);
+                print(context, &answer);
                 answer.value().map(|read| stored.push(read.asset)).map_err(Failure::from)
             }
             Err(failure) => Err(failure),
@@ -186,23 +206,33 @@ async fn put_folder(context: &Context, files: &[PathBuf], to: Destination<'_>) -
         })
         .collect();
     for operations in operations.chunks(OPERATIONS_MAX) {
-        let options = Write { on: on.to_owned(), dry_run: false, rebase: true, force: false };
-        outcome = both(outcome, batch::write_all(context, operations.into(), &options).await, context.output.json);
+        let options = Write { on: On { on: None }, dry_run: false, rebase: true, force: false };
+        outcome = both(outcome, batch::write_all(context, operations.into(), on, &options).await, context.output.json);
     }
     outcome
 }
 
-/// Uploads a file. Its key is the hash of its name, content, canvas and rule for metadata, so that a repetition is answered from the
-/// record of the first.
-async fn upload(context: &Context, path: &Path, to: Destination<'_>) -> Outcome<Answer<AssetRead>> {
-    let bytes = Bytes::from(tokio::fs::read(path).await.map_err(|error| file(path, &error))?);
+/// Uploads a file; `-` is standard input.
+pub async fn upload_file(context: &Context, path: &Path, to: Destination<'_>) -> Outcome<Answer<AssetRead>> {
+    if is_stdout(path) {
+        return upload_bytes(context, "stdin", read_stdin().await?, to).await;
+    }
+    let bytes = tokio::fs::read(path).await.map_err(|error| file(path, &error))?;
+    upload_bytes(context, &path.display().to_string(), bytes.into(), to).await
+}
+
+/// Uploads the content of a file. Its key is the hash of its name, content, canvas and rule for metadata, so that a repetition is
+/// answered from the record of the first.
+pub async fn upload_bytes(
+    context: &Context,
+    path: &str,
+    bytes: Bytes,
+    to: Destination<'_>,
+) -> Outcome<Answer<AssetRead>> {
     let Some(media_type) = client::media_type(&bytes) else {
-        return Err(Failure::Usage(format!(
-            "{}: is not a PNG, JPEG, WebP, GIF or AVIF image, nor an MP4 video",
-            path.display()
-        )));
+        return usage(format!("{path}: is not a PNG, JPEG, WebP, GIF or AVIF image, nor an MP4 video"));
     };
-    let name = name_of(path);
+    let name = name_of(Path::new(path));
     let content = journal::hash_bytes(&bytes);
     let salt = if to.again { uuid::Uuid::new_v4().to_string() } else { String::new() };
     let mut parts = vec![&*name, &*content, to.canvas.unwrap_or_default(), &*salt];

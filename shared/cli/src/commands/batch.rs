@@ -8,8 +8,9 @@ use domain::review::DryRun;
 use serde_json::{Value, json};
 
 use super::canvases::findings;
-use crate::args::{Apply, Connect, Disconnect, Node, NodeKind, Position, Write};
-use crate::context::{Body, Context, canvas, text_or_stdin};
+use super::pictures::picture_if;
+use crate::args::{Apply, Connect, Disconnect, Node, NodeAdd, NodeKind, NodeSet, Position, Write};
+use crate::context::{Body, Context, text_or_stdin};
 use crate::failure::{Outcome, file, usage};
 use crate::journal;
 use crate::output::text;
@@ -67,11 +68,18 @@ pub async fn apply(context: &Context, apply: &Apply) -> Outcome {
         Ok(_) => return usage(format!("{}: is neither a batch nor an array of operations", apply.file.display())),
         Err(error) => return usage(format!("{}: {error}", apply.file.display())),
     };
-    write(context, batch, &apply.write).await
+    let on = context.on(apply.write.on.on.as_deref()).await?;
+    write(context, batch, &on, &apply.write).await
 }
 
 pub async fn node(context: &Context, node: Node) -> Outcome {
-    let (operations, options) = match node {
+    let (Node::Add(NodeAdd { write: options, .. })
+    | Node::Set(NodeSet { write: options, .. })
+    | Node::Move { write: options, .. }
+    | Node::Rm { write: options, .. }) = &node;
+    let options = options.clone();
+    let on = context.on(options.on.on.as_deref()).await?;
+    let operations = match node {
         Node::Add(add) => {
             let mut node = Body::new();
             let kind = match add.kind {
@@ -82,7 +90,14 @@ pub async fn node(context: &Context, node: Node) -> Outcome {
             };
             node.insert("type".into(), json!(kind));
             insert(&mut node, "title", add.title);
-            insert(&mut node, "asset", add.asset);
+            insert(
+                &mut node,
+                "asset",
+                match picture_if(context, Some(&on), add.asset).await? {
+                    Some(picture) => Some(context.asset_of(Some(&on), &picture).await?),
+                    None => None,
+                },
+            );
             insert(&mut node, "width", add.width);
             insert(&mut node, "height", add.height);
             insert(&mut node, "metadata", metadata(add.text.as_deref(), add.alt).await?);
@@ -93,9 +108,9 @@ pub async fn node(context: &Context, node: Node) -> Outcome {
             let mut operation =
                 Body::from_iter([("type".into(), json!("node.create")), ("clientId".into(), json!("new"))]);
             operation.insert("node".into(), node.into());
-            insert(&mut operation, "near", near);
-            insert(&mut operation, "sectionId", section);
-            (json!([operation]), add.write)
+            insert(&mut operation, "near", context.node_if(&on, near).await?);
+            insert(&mut operation, "sectionId", context.node_if(&on, section).await?);
+            json!([operation])
         }
         Node::Set(set) => {
             let mut patch = Body::new();
@@ -106,38 +121,43 @@ pub async fn node(context: &Context, node: Node) -> Outcome {
             if patch.is_empty() {
                 return usage("nothing to set: --title, --text, --alt, --width or --height");
             }
-            (json!([{"type": "node.update", "nodeId": set.node, "patch": patch}]), set.write)
+            json!([{"type": "node.update", "nodeId": context.node(&on, &set.node).await?, "patch": patch}])
         }
-        Node::Move { node, x, y, with_members, write } => {
+        Node::Move { node, x, y, with_members, .. } => {
+            let node = context.node(&on, &node).await?;
             let mut operation = json!({"type": "node.move", "nodeId": node, "position": {"x": x, "y": y}});
             if with_members {
                 operation["withMembers"] = json!(true);
             }
-            (json!([operation]), write)
+            json!([operation])
         }
-        Node::Rm { nodes, write } => {
-            let operations = nodes.iter().map(|node| json!({"type": "node.delete", "nodeId": node}));
-            (operations.collect(), write)
+        Node::Rm { nodes, .. } => {
+            let nodes = context.nodes(&on, nodes).await?;
+            nodes.iter().map(|node| json!({"type": "node.delete", "nodeId": node})).collect()
         }
     };
-    write(context, Batch::new(operations), &options).await
+    write(context, Batch::new(operations), &on, &options).await
 }
 
 pub async fn connect(context: &Context, connect: Connect) -> Outcome {
+    let on = context.on(connect.write.on.on.as_deref()).await?;
+    let ends = context.nodes(&on, vec![connect.from, connect.to]).await?;
     let mut operation = json!({
         "type": "connection.create", "clientId": "new",
-        "fromNodeId": connect.from, "toNodeId": connect.to, "purpose": connect.purpose,
+        "fromNodeId": ends[0], "toNodeId": ends[1], "purpose": connect.purpose,
     });
     if let Some(role) = &connect.role {
         operation["role"] = json!(role);
     }
-    write(context, Batch::new(json!([operation])), &connect.write).await
+    write(context, Batch::new(json!([operation])), &on, &connect.write).await
 }
 
 pub async fn disconnect(context: &Context, disconnect: Disconnect) -> Outcome {
     let delete = |connection: &String| json!({"type": "connection.delete", "connectionId": connection});
-    let operations = disconnect.connections.iter().map(delete).collect();
-    write(context, Batch::new(operations), &disconnect.write).await
+    let on = context.on(disconnect.write.on.on.as_deref()).await?;
+    let connections = context.connections(&on, disconnect.connections).await?;
+    let operations = connections.iter().map(delete).collect();
+    write(context, Batch::new(operations), &on, &disconnect.write).await
 }
 
 /// Sets a member if there is a value.
@@ -158,18 +178,17 @@ async fn metadata(text: Option<&str>, alt: Option<String>) -> Outcome<Option<Bod
 }
 
 /// Applies operations.
-pub async fn write_all(context: &Context, operations: Value, options: &Write) -> Outcome {
-    write(context, Batch::new(operations), options).await
+pub async fn write_all(context: &Context, operations: Value, on: &str, options: &Write) -> Outcome {
+    write(context, Batch::new(operations), on, options).await
 }
 
-async fn write(context: &Context, batch: Batch, options: &Write) -> Outcome {
-    let on = canvas(&options.on)?;
+async fn write(context: &Context, batch: Batch, on: &str, options: &Write) -> Outcome {
     let force = batch.force || options.force;
     if options.dry_run || batch.dry_run {
         let mut body = Body::from_iter([("validateOnly".into(), json!(true)), ("operations".into(), batch.operations)]);
         insert(&mut body, "baseRevision", batch.base);
         insert(&mut body, "force", force.then_some(true));
-        let answer = call::<DryRun>(context, &on, options, &body).await?;
+        let answer = call::<DryRun>(context, on, options, &body).await?;
         context.output.answer(&answer, |it| {
             let plan = plan(&body["operations"], &it.proposal.resolved_ids, &BTreeMap::new());
             let detached = it.destructive_impact.detached_assets;
@@ -180,13 +199,13 @@ async fn write(context: &Context, batch: Batch, options: &Write) -> Outcome {
     }
     let content = batch.operations.to_string();
     let [base, key] = [&batch.base, &batch.key].map(|it| it.as_deref().unwrap_or_default());
-    let name = journal::hash(&[&context.origin, "apply", &on, &content, base, key, if force { "force" } else { "" }]);
+    let name = journal::hash(&[&context.origin, "apply", on, &content, base, key, if force { "force" } else { "" }]);
     let entry = match journal::find(&name)? {
         Some(entry) => entry,
         None => {
             let revision = match batch.base {
                 Some(base) => base,
-                None => context.revision(&on).await?,
+                None => context.revision(on).await?,
             };
             let key = batch.key.unwrap_or_else(|| format!("cli-{}", journal::hash(&[&name, &revision])));
             let mut body =
@@ -196,13 +215,14 @@ async fn write(context: &Context, batch: Batch, options: &Write) -> Outcome {
             journal::begin(&name, body)?
         }
     };
-    let answer = call::<MutationResult>(context, &on, options, &entry.body).await;
+    let answer = call::<MutationResult>(context, on, options, &entry.body).await;
     let operations = entry.body["operations"].clone();
     if !answer.as_ref().is_err_and(client::Error::is_temporary) {
         entry.end();
     }
     let answer = answer?;
-    context.output.answer(&answer, |it| {
+    let made = |it: &MutationResult| created(&operations, &it.resolved_ids);
+    context.output.made(&answer, made, |it| {
         let plan = plan(&operations, &it.resolved_ids, &it.refs);
         plan.into_iter().chain([format!("revision {}", text(it.canvas.revision()))]).collect::<Vec<_>>().join("\n")
     });
@@ -217,6 +237,18 @@ async fn call<T: 'static>(context: &Context, on: &str, options: &Write, body: &B
     if options.rebase { call.prefer("handling=lenient").await } else { call.await }
 }
 
+/// The handle of what an operation creates, by its `clientId`.
+fn created_by(operation: &Value, resolved: &BTreeMap<String, String>) -> Option<String> {
+    let kind = operation["type"].as_str()?.split('.').next()?;
+    let id = resolved.get(operation["clientId"].as_str()?)?;
+    Some(format!("{}:{}", if kind == "connection" { kind } else { "node" }, text(id)))
+}
+
+/// The handles of what operations create.
+fn created(operations: &Value, resolved: &BTreeMap<String, String>) -> Vec<String> {
+    operations.as_array().into_iter().flatten().filter_map(|it| created_by(it, resolved)).collect()
+}
+
 /// A line for each operation: what it adds (+), changes (~) or deletes (-). What it adds is named by its ref, or its handle without one.
 fn plan(operations: &Value, resolved: &BTreeMap<String, String>, refs: &BTreeMap<String, String>) -> Vec<String> {
     let line = |operation: &Value| {
@@ -228,9 +260,10 @@ fn plan(operations: &Value, resolved: &BTreeMap<String, String>, refs: &BTreeMap
             _ => '~',
         };
         let named = ["nodeId", "connectionId", "sectionId"].iter().find_map(|key| member(&operation[*key]));
-        let prefix = if kind.starts_with("connection") { "connection" } else { "node" };
-        let created = operation["clientId"].as_str().and_then(|id| resolved.get(id));
-        let created = created.map(|id| refs.get(id).map_or_else(|| format!("{prefix}:{}", text(id)), text));
+        let created = created_by(operation, resolved).map(|handle| {
+            let short = handle.split_once(':').and_then(|(_, id)| refs.get(id)).map(text);
+            short.unwrap_or(handle)
+        });
         let about = match (member(&operation["fromNodeId"]), member(&operation["toNodeId"])) {
             (Some(from), Some(to)) => Some(format!("{from} -> {to}")),
             _ => [&operation["node"], &operation["patch"], operation].iter().find_map(|it| member(&it["title"])),
