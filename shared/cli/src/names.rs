@@ -163,7 +163,8 @@ impl Context {
         }
     }
 
-    async fn graph(&self, on: &str) -> Outcome<Canvas> {
+    /// A canvas with its nodes and connections.
+    pub async fn graph(&self, on: &str) -> Outcome<Canvas> {
         let CanvasRead { canvas, .. } = self.client.get_canvas(on).await?.value()?;
         Ok(canvas)
     }

@@ -218,7 +218,7 @@ async fn images_are_uploaded_once_and_come_back_unchanged() {
     shell.run(&["asset", "get", handle, "-o", "back.png"]).await.expect(0);
     assert!(fs::read(shell.home().join("back.png")).expect("a file") == image);
     shell.run(&["asset", "get", handle, "-o", "small.png", "--width", "64"]).await.expect(0);
-    shell.run(&["asset", "get", handle, "-o", "x.png", "--width", "65"]).await.expect(3);
+    shell.run(&["asset", "get", handle, "-o", "x.png", "--width", "65"]).await.expect(2);
     assert!(!shell.home().join("x.png").exists(), "a file is complete or not there");
     let shown = shell.run(&["asset", "show", handle]).await.expect(0).stdout;
     assert!(shown.contains("300x200"), "{shown}");
@@ -503,4 +503,56 @@ async fn each_refusal_has_its_exit_status_and_its_envelope() {
     assert!(help.contains("--limit"), "{help}");
     shell.run(&["nonsense"]).await.expect(2);
     shell.run(&["show"]).await.expect(2);
+}
+
+#[tokio::test]
+async fn help_has_examples_and_values_and_ends_with_the_options_of_every_command() {
+    let shell = Shell::new();
+    let help = shell.run(&["connect", "--help"]).await.expect(0).stdout;
+    let at = |text: &str| help.find(text).unwrap_or_else(|| panic!("no {text}: {help}"));
+    assert!(at("--purpose") < at("Options of every command") && at("Options of every command") < at("--json"));
+    assert!(at("Examples:") < at("canvas connect Brief Hero"));
+    for values in ["flow, reference, list, first-frame, last-frame", "identity, "] {
+        at(values);
+    }
+    let wrong = shell.run(&["run", "list", "--status", "runing"]).await.expect(2).stderr;
+    assert!(wrong.contains("running"), "{wrong}");
+    let script = shell.run(&["completions", "bash"]).await.expect(0).stdout;
+    assert!(script.contains("first-frame"), "completions know the values");
+}
+
+#[tokio::test]
+async fn an_example_of_an_operation_can_be_applied() {
+    let stack = &Stack::with_workers().await;
+    let (_, shell, canvas) = person(stack).await;
+    for kind in ["node.create", "node.update", "node.move", "canvas.update"] {
+        let body = Shell::new().run(&["apply", "--example", kind]).await.expect(0).stdout;
+        shell.run_with_input(&["apply", "-", "--on", &canvas], &body).await.expect(0);
+    }
+    assert_eq!(nodes(&shell, &canvas).await[0]["position"], json!({"x": 400.0, "y": -80.0}));
+    let body = shell.run(&["apply", "--example", "node.update"]).await.expect(0).stdout;
+    let plan = shell.run_with_input(&["apply", "-", "--on", &canvas, "--dry-run"], &body).await.expect(0).stdout;
+    assert!(plan.starts_with("~ node.update n1 Brief → Brief\n"), "{plan}");
+    let moved = ["node", "move", "Brief", "1", "2", "--on", &canvas, "--dry-run"];
+    let plan = shell.run(&moved).await.expect(0).stdout;
+    assert!(plan.starts_with("~ node.move n1 Brief 400,-80 → 1,2\n"), "{plan}");
+    shell.run(&["apply", "--example", "node.nothing"]).await.expect(2);
+    shell.run(&["apply"]).await.expect(2);
+}
+
+#[tokio::test]
+async fn errors_name_options_and_the_host_and_show_no_pattern() {
+    let stack = &Stack::with_workers().await;
+    let (user, shell, canvas) = person(stack).await;
+    let over = shell.run(&["list", "--limit", "26"]).await.expect(3).stderr;
+    assert!(over.starts_with("canvas: --limit: "), "{over}");
+    let wrong =
+        shell.run(&["action", "run", "resize", "asset:(", "-p", "width=0", "--on", &canvas]).await.expect(3).stderr;
+    assert!(wrong.contains("does not have the form") && !wrong.contains('^'), "{wrong}");
+    let nowhere =
+        stack.shell(&user).with("CANVAS_BASE_URL", "http://127.0.0.1:1").run(&["whoami"]).await.expect(8).stderr;
+    assert_eq!(nowhere, "canvas: the service is not reached: http://127.0.0.1:1: Connection refused\n");
+    let quote = ["generate", "--prompt", "a kite", "--model", "sketch", "-n", "2", "--on", &canvas, "--dry-run"];
+    let quote = shell.run(&quote).await.expect(0).stdout;
+    assert_eq!(quote.matches("+ image ").count(), 2, "{quote}");
 }

@@ -202,7 +202,7 @@ async fn a_thing_is_named_by_its_title_or_a_beginning_that_only_it_has() {
     // What a table prints can be pasted.
     for list in [&["list"][..], &["run", "list"], &["asset", "list"], &["element", "list"], &["recipe", "list"]] {
         let printed = lines(&shell, list).await;
-        let head = printed[0].find(if list.len() == 1 { "canvas" } else { &list[0] }).expect("a column");
+        let head = printed[0].find(if list.len() == 1 { "canvas" } else { list[0] }).expect("a column");
         let name = printed[1][head..].split_whitespace().next().expect("a name");
         assert_eq!(lines(&shell, &[list, &["-q"]].concat()).await[0], name, "{list:?}");
     }

@@ -4,12 +4,19 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::On;
+use domain::graph::{Purpose, Role};
+
+use super::operations::kinds;
+use super::{On, one_of};
 
 #[derive(Args)]
 pub struct Apply {
     /// A file with the body of the operations route, or its array of operations; - is standard input
-    pub file: PathBuf,
+    #[arg(required_unless_present = "example")]
+    pub file: Option<PathBuf>,
+    /// Print a body with an operation of this kind, and do nothing
+    #[arg(long, value_name = "KIND", value_parser = kinds(), conflicts_with_all = ["file", "dry_run", "rebase", "force"])]
+    pub example: Option<String>,
     #[command(flatten)]
     pub write: Write,
 }
@@ -144,11 +151,11 @@ pub struct Connect {
     pub from: String,
     /// The node it ends at
     pub to: String,
-    /// flow, reference, list, first-frame or last-frame
-    #[arg(long, default_value = "flow")]
+    /// What it is for
+    #[arg(long, default_value = "flow", value_parser = one_of(Purpose::ALL, Purpose::as_str))]
     pub purpose: String,
-    /// What a reference is for, for example identity
-    #[arg(long)]
+    /// What a reference is for
+    #[arg(long, value_parser = one_of(Role::ALL, Role::as_str))]
     pub role: Option<String>,
     #[command(flatten)]
     pub write: Write,

@@ -2,9 +2,13 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
+use domain::asset::{AssetKindFilter, AssetSort, UploadMetadata};
+use domain::element::{ElementType, Lifecycle};
+use domain::limits::RENDITION_WIDTHS;
 
-use super::{Listing, On, Search};
+use super::{Listing, On, Search, one_of};
 
 #[derive(Subcommand)]
 pub enum Asset {
@@ -23,7 +27,7 @@ pub enum Asset {
         #[arg(long)]
         no_node: bool,
         /// Private metadata: auto removes it and keeps the original for you, keep leaves it, strip removes it for good
-        #[arg(long, value_name = "RULE")]
+        #[arg(long, value_name = "RULE", value_parser = one_of(UploadMetadata::ALL, UploadMetadata::as_str))]
         metadata: Option<String>,
         /// Upload them once more if they were uploaded before
         #[arg(long)]
@@ -39,9 +43,9 @@ pub enum Asset {
         output: PathBuf,
         #[command(flatten)]
         on: On,
-        /// A smaller rendition, of a video: of its poster: 64, 128, 256, 512, 1024 or 2048 pixels wide
-        #[arg(long, value_name = "PIXELS")]
-        width: Option<u32>,
+        /// A smaller rendition of this width; of a video, of its poster
+        #[arg(long, value_name = "PIXELS", value_parser = PossibleValuesParser::new(RENDITION_WIDTHS.map(|it| it.to_string())))]
+        width: Option<String>,
         /// The file as it was uploaded, if you own the asset and private metadata was removed from it
         #[arg(long, conflicts_with = "width")]
         original: bool,
@@ -55,8 +59,8 @@ pub enum Asset {
     },
     /// List images, or videos
     List {
-        /// image, video, prompt or all; images and prompts without it
-        #[arg(long)]
+        /// Their kind; images and prompts without it
+        #[arg(long, value_parser = one_of(AssetKindFilter::ALL, AssetKindFilter::as_str))]
         kind: Option<String>,
         /// Those of a canvas instead of your own
         #[arg(long, value_name = "CANVAS")]
@@ -73,8 +77,8 @@ pub enum Asset {
         /// Only what a node with this tag shows
         #[arg(long)]
         tag: Option<String>,
-        /// new, old, name or size; last changed first without it
-        #[arg(long, value_name = "ORDER")]
+        /// Their order; last changed first without it
+        #[arg(long, value_name = "ORDER", value_parser = one_of(AssetSort::ALL, AssetSort::as_str))]
         sort: Option<String>,
         #[command(flatten)]
         search: Search,
@@ -85,8 +89,8 @@ pub enum Asset {
 pub enum Element {
     /// List Elements
     List {
-        /// active (default) or archived
-        #[arg(long)]
+        /// Their state; active without it
+        #[arg(long, value_parser = one_of(Lifecycle::ALL, Lifecycle::as_str))]
         state: Option<String>,
         #[command(flatten)]
         search: Search,
@@ -107,8 +111,8 @@ pub enum Element {
     Create {
         /// Name
         name: String,
-        /// Its type, for example product/object
-        #[arg(long = "type", value_name = "TYPE")]
+        /// Its type
+        #[arg(long = "type", value_name = "TYPE", value_parser = one_of(ElementType::ALL, ElementType::as_str))]
         kind: String,
         /// Images of it: assets, files, or nodes of the canvas of `canvas use`
         #[arg(long = "source", value_name = "PICTURE")]
@@ -128,7 +132,7 @@ pub enum Element {
         #[arg(long)]
         name: Option<String>,
         /// Its type
-        #[arg(long = "type", value_name = "TYPE")]
+        #[arg(long = "type", value_name = "TYPE", value_parser = one_of(ElementType::ALL, ElementType::as_str))]
         kind: Option<String>,
         /// Images of it, instead of those it has
         #[arg(long = "source", value_name = "PICTURE")]

@@ -1,16 +1,21 @@
 //! The arguments of the command line.
 
+mod examples;
 mod graph;
 mod library;
+mod operations;
 mod work;
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use domain::canvas::Theme;
 
 pub use graph::*;
 pub use library::*;
+pub use operations::example;
 pub use work::*;
 
 /// Work with canvases of Canvas Service
@@ -31,20 +36,23 @@ Exit status: 0 done, 1 the work failed or was canceled, or the review says no, 2
 4 credential or role, 5 not found, 6 conflict, 7 funds, 8 unreachable or busy after retries, 9 still running at the \
 timeout, 130 interrupted. An interruption never cancels work.";
 
+/// The heading of the options of every command, which come after those of the command itself.
+const EVERY: &str = "Options of every command";
+
 /// Options of every command.
 #[derive(Args)]
 pub struct Global {
     /// Print the service's answer as JSON, and errors as JSON on standard error
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = EVERY)]
     pub json: bool,
     /// Print only the handles of what is made or listed, one a line, and no progress
-    #[arg(long, short, global = true)]
+    #[arg(long, short, global = true, help_heading = EVERY)]
     pub quiet: bool,
     /// Profile of the configuration to use
-    #[arg(long, global = true, value_name = "NAME", env = "CANVAS_PROFILE")]
+    #[arg(long, global = true, help_heading = EVERY, value_name = "NAME", env = "CANVAS_PROFILE")]
     pub profile: Option<String>,
     /// Address of the service, for example https://canvas.example.com
-    #[arg(long, global = true, value_name = "URL", env = "CANVAS_BASE_URL")]
+    #[arg(long, global = true, help_heading = EVERY, value_name = "URL", env = "CANVAS_BASE_URL")]
     pub base_url: Option<String>,
     /// Whether the address is an argument, and the profile comes from the environment, over which arguments take precedence.
     #[arg(skip)]
@@ -58,12 +66,22 @@ impl Arguments {
     ///
     /// If they are not understood, or ask for help.
     pub fn from_env() -> Result<Self, clap::Error> {
-        let matches = Self::command().try_get_matches()?;
+        let matches = command().try_get_matches()?;
         let mut arguments = Self::from_arg_matches(&matches)?;
         arguments.global.address_precedes_profile = matches.value_source("base_url") == Some(ValueSource::CommandLine)
             && matches.value_source("profile") == Some(ValueSource::EnvVariable);
         Ok(arguments)
     }
+}
+
+/// The command line with the examples of its commands.
+pub fn command() -> clap::Command {
+    examples::with_examples(Arguments::command())
+}
+
+/// A parser of the names in a list of values.
+fn one_of<T: Copy>(all: &[T], name: fn(T) -> &'static str) -> PossibleValuesParser {
+    all.iter().map(|it| name(*it)).collect::<Vec<_>>().into()
 }
 
 #[derive(Subcommand)]
@@ -274,8 +292,8 @@ pub struct View {
     /// Number the nodes, and print which number is which node
     #[arg(long)]
     pub labels: bool,
-    /// Colors: light (default) or dark
-    #[arg(long)]
+    /// Colors; light without it
+    #[arg(long, value_parser = one_of(Theme::ALL, Theme::as_str))]
     pub theme: Option<String>,
 }
 

@@ -3,15 +3,17 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use domain::action::Medium;
+use domain::job::{JobStatus, MaskMode, RunKind};
 
-use super::{Listing, On, Position};
+use super::{Listing, On, Position, one_of};
 
 #[derive(Subcommand)]
 pub enum Action {
     /// List the Actions
     List {
-        /// image or video: what they read; image without it
-        #[arg(long)]
+        /// What they read; images without it
+        #[arg(long, value_parser = one_of(Medium::ALL, Medium::as_str))]
         medium: Option<String>,
         #[command(flatten)]
         search: Search,
@@ -117,8 +119,8 @@ pub struct Edit {
     /// A mask of the source, named as the source. White changes, or what is transparent
     #[arg(long, value_name = "PICTURE", requires = "source")]
     pub mask: Option<String>,
-    /// What of the mask is read: auto, alpha or luminance
-    #[arg(long, value_name = "MODE", requires = "mask")]
+    /// What of the mask is read
+    #[arg(long, value_name = "MODE", requires = "mask", value_parser = one_of(MaskMode::ALL, MaskMode::as_str))]
     pub mask_mode: Option<String>,
     /// Change what the mask keeps, and the reverse
     #[arg(long, requires = "mask")]
@@ -297,11 +299,11 @@ pub enum Model {
 pub enum Run {
     /// List runs and jobs
     List {
-        /// image, action, video or recipe
-        #[arg(long)]
+        /// Their kind
+        #[arg(long, value_parser = one_of(RunKind::ALL, RunKind::as_str))]
         kind: Option<String>,
-        /// queued, running, succeeded, …
-        #[arg(long)]
+        /// Their status
+        #[arg(long, value_parser = one_of(JobStatus::ALL, JobStatus::as_str))]
         status: Option<String>,
         /// Those that write to a canvas
         #[arg(long, value_name = "CANVAS")]

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::batch;
 use super::canvases::listed;
-use super::files::{Source, is_stdout, save_all};
+use super::files::{Source, is_stdio, save_all};
 use super::pictures::read_stdin;
 use crate::args::{Asset, On, Write};
 use crate::context::Context;
@@ -62,7 +62,8 @@ pub async fn run(context: &Context, asset: Asset) -> Outcome {
                 sources.push(Source::Asset(context.asset_of(on.as_deref(), &name).await?));
             }
             let original = original.then_some(true);
-            save_all(context, &sources, &output, |it| it.query_if("w", width).query_if("original", original)).await
+            save_all(context, &sources, &output, |it| it.query_if("w", width.as_deref()).query_if("original", original))
+                .await
         }
         Asset::Show { asset, on } => {
             let on = context.on_if_any(on.on.as_deref()).await?;
@@ -214,7 +215,7 @@ async fn put_folder(context: &Context, files: &[PathBuf], to: Destination<'_>) -
 
 /// Uploads a file; `-` is standard input.
 pub async fn upload_file(context: &Context, path: &Path, to: Destination<'_>) -> Outcome<Answer<AssetRead>> {
-    if is_stdout(path) {
+    if is_stdio(path) {
         return upload_bytes(context, "stdin", read_stdin().await?, to).await;
     }
     let bytes = tokio::fs::read(path).await.map_err(|error| file(path, &error))?;

@@ -1,13 +1,16 @@
 //! Changes of a canvas: every one is a batch of operations.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use client::Answer;
 use client::answers::MutationResult;
+use domain::canvas::Node as CanvasNode;
 use domain::review::DryRun;
 use serde_json::{Value, json};
 
 use super::canvases::findings;
+use super::files::is_stdio;
 use super::pictures::picture_if;
 use crate::args::{Apply, Connect, Disconnect, Node, NodeAdd, NodeKind, NodeSet, Position, Write};
 use crate::context::{Body, Context, text_or_stdin};
@@ -55,18 +58,19 @@ impl Batch {
 }
 
 pub async fn apply(context: &Context, apply: &Apply) -> Outcome {
-    let content = match apply.file.as_os_str() == "-" {
+    let path = apply.file.as_deref().unwrap_or(Path::new("-"));
+    let content = match is_stdio(path) {
         true => text_or_stdin("-").await?,
-        false => tokio::fs::read_to_string(&apply.file).await.map_err(|error| file(&apply.file, &error))?,
+        false => tokio::fs::read_to_string(path).await.map_err(|error| file(path, &error))?,
     };
     let batch = match serde_json::from_str(&content) {
         Ok(Value::Array(operations)) => Batch::new(operations.into()),
         Ok(Value::Object(body)) => match Batch::of_body(body) {
             Ok(batch) => batch,
-            Err(error) => return usage(format!("{}: {error}", apply.file.display())),
+            Err(error) => return usage(format!("{}: {error}", path.display())),
         },
-        Ok(_) => return usage(format!("{}: is neither a batch nor an array of operations", apply.file.display())),
-        Err(error) => return usage(format!("{}: {error}", apply.file.display())),
+        Ok(_) => return usage(format!("{}: is neither a batch nor an array of operations", path.display())),
+        Err(error) => return usage(format!("{}: {error}", path.display())),
     };
     let on = context.on(apply.write.on.on.as_deref()).await?;
     write(context, batch, &on, &apply.write).await
@@ -189,8 +193,10 @@ async fn write(context: &Context, batch: Batch, on: &str, options: &Write) -> Ou
         insert(&mut body, "baseRevision", batch.base);
         insert(&mut body, "force", force.then_some(true));
         let answer = call::<DryRun>(context, on, options, &body).await?;
+        // What changes is read for people alone.
+        let nodes = if context.output.json { Vec::new() } else { context.graph(on).await?.nodes.values().collect() };
         context.output.answer(&answer, |it| {
-            let plan = plan(&body["operations"], &it.proposal.resolved_ids, &BTreeMap::new());
+            let plan = plan(&body["operations"], &it.proposal.resolved_ids, &BTreeMap::new(), &nodes);
             let detached = it.destructive_impact.detached_assets;
             let detached = detached.into_iter().map(|asset| format!("! no node shows {asset} any more"));
             plan.into_iter().chain(detached).chain([findings(&it.validation)]).collect::<Vec<_>>().join("\n")
@@ -223,7 +229,7 @@ async fn write(context: &Context, batch: Batch, on: &str, options: &Write) -> Ou
     let answer = answer?;
     let made = |it: &MutationResult| created(&operations, &it.resolved_ids);
     context.output.made(&answer, made, |it| {
-        let plan = plan(&operations, &it.resolved_ids, &it.refs);
+        let plan = plan(&operations, &it.resolved_ids, &it.refs, &[]);
         plan.into_iter().chain([format!("revision {}", text(it.canvas.revision()))]).collect::<Vec<_>>().join("\n")
     });
     if answer.value().is_ok_and(|it| it.replayed) {
@@ -249,8 +255,19 @@ fn created(operations: &Value, resolved: &BTreeMap<String, String>) -> Vec<Strin
     operations.as_array().into_iter().flatten().filter_map(|it| created_by(it, resolved)).collect()
 }
 
-/// A line for each operation: what it adds (+), changes (~) or deletes (-). What it adds is named by its ref, or its handle without one.
-fn plan(operations: &Value, resolved: &BTreeMap<String, String>, refs: &BTreeMap<String, String>) -> Vec<String> {
+/// A line for each operation: what it adds (+), changes (~) or deletes (-), by its ref if it is known, with its title and, of one of
+/// these nodes, what it was and becomes. What is added has its handle without a ref.
+fn plan(
+    operations: &Value,
+    resolved: &BTreeMap<String, String>,
+    refs: &BTreeMap<String, String>,
+    nodes: &[CanvasNode],
+) -> Vec<String> {
+    let known = |name: &str| {
+        let name = name.strip_prefix("node:").unwrap_or(name);
+        nodes.iter().find(|it| it.id.as_str() == name || it.short.is_some_and(|short| short.to_string() == name))
+    };
+    let short = |name: String| known(&name).and_then(|it| it.short).map_or(name, |short| short.to_string());
     let line = |operation: &Value| {
         let member = |value: &Value| value.as_str().filter(|it| !it.is_empty()).map(text);
         let kind = member(&operation["type"]).unwrap_or_default();
@@ -264,11 +281,21 @@ fn plan(operations: &Value, resolved: &BTreeMap<String, String>, refs: &BTreeMap
             let short = handle.split_once(':').and_then(|(_, id)| refs.get(id)).map(text);
             short.unwrap_or(handle)
         });
-        let about = match (member(&operation["fromNodeId"]), member(&operation["toNodeId"])) {
-            (Some(from), Some(to)) => Some(format!("{from} -> {to}")),
-            _ => [&operation["node"], &operation["patch"], operation].iter().find_map(|it| member(&it["title"])),
+        let node = named.as_deref().and_then(known);
+        let before = node.map(|it| text(&it.title)).filter(|title| !title.is_empty());
+        let title = [&operation["node"], &operation["patch"], operation].iter().find_map(|it| member(&it["title"]));
+        let title = match (before, title) {
+            (Some(before), Some(after)) => Some(format!("{before} → {after}")),
+            (before, after) => after.or(before),
         };
-        let parts = [Some(format!("{sign} {kind}")), created.or(named), about];
+        let moved = node.filter(|_| kind == "node.move").map(|it| {
+            let to = &operation["position"];
+            let [x, y] = ["x", "y"].map(|key| to[key].as_f64().unwrap_or_default());
+            format!("{},{} → {x},{y}", it.position.x, it.position.y)
+        });
+        let ends = member(&operation["fromNodeId"]).zip(member(&operation["toNodeId"]));
+        let ends = ends.map(|(from, to)| format!("{} → {}", short(from), short(to)));
+        let parts = [Some(format!("{sign} {kind}")), created.or(named.map(&short)), title, moved, ends];
         parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
     };
     operations.as_array().into_iter().flatten().map(line).collect()
@@ -290,9 +317,9 @@ mod tests {
             "+ node.create n7 Brief",
             "~ node.update n1 New",
             "- node.delete n2",
-            "+ connection.create connection:8 n1 -> a",
+            "+ connection.create connection:8 n1 → a",
         ];
         let resolved = BTreeMap::from([("a".into(), "9".into()), ("c".into(), "8".into())]);
-        assert_eq!(plan(&operations, &resolved, &BTreeMap::from([("9".into(), "n7".into())])), expected);
+        assert_eq!(plan(&operations, &resolved, &BTreeMap::from([("9".into(), "n7".into())]), &[]), expected);
     }
 }

@@ -11,7 +11,7 @@ use domain::metadata::WritableMetadata;
 use domain::review::Validation;
 use serde_json::json;
 
-use super::files::{is_folder, is_stdout, name_in_folder};
+use super::files::{is_folder, is_stdio, name_in_folder};
 use crate::args::{Listing, New, Show, Use, View};
 use crate::context::{Context, page};
 use crate::failure::{Failure, Outcome, file, not_found, usage};
@@ -187,7 +187,7 @@ pub async fn view(context: &Context, view: &View) -> Outcome {
         .await?;
     let labels: BTreeMap<String, String> =
         png.header("x-canvas-labels").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    match view.output.as_ref().filter(|path| !is_stdout(path)) {
+    match view.output.as_ref().filter(|path| !is_stdio(path)) {
         Some(path) => {
             let path = match is_folder(path) {
                 true => {

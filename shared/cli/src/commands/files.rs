@@ -36,8 +36,8 @@ pub fn made(record: &WorkRecord) -> Vec<Source> {
     images.chain(outputs).chain(video).collect()
 }
 
-/// Returns `true` if files go to standard output.
-pub fn is_stdout(path: &Path) -> bool {
+/// Returns `true` if a path is standard output or input.
+pub fn is_stdio(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
@@ -79,7 +79,7 @@ pub async fn save_all(
     path: &Path,
     options: impl Fn(Call<File>) -> Call<File>,
 ) -> Outcome {
-    if is_stdout(path) && sources.len() > 1 {
+    if is_stdio(path) && sources.len() > 1 {
         return usage(format!("{} files do not go to standard output: name a folder, -o DIR/", sources.len()));
     }
     for (at, source) in sources.iter().enumerate() {
@@ -121,7 +121,7 @@ async fn save(context: &Context, call: Call<File>, path: impl Fn(&str) -> PathBu
     let header = |name| head.headers.get(name).and_then(|it| it.to_str().ok()).unwrap_or_default();
     let path = path(header(CONTENT_TYPE).split(';').next().unwrap_or_default());
     let failed = |error: std::io::Error| client::Error::from(Unreachable(error.to_string()));
-    if is_stdout(&path) {
+    if is_stdio(&path) {
         // Nobody reads the rest, which is no failure.
         while !is_unread()
             && let Some(piece) = body.next().await

@@ -65,7 +65,7 @@ pub async fn run(context: &Context, import: Import) -> Outcome {
         let lines = it.images().iter().map(|it| format!("{} {}", text(&it.node_id), it.asset_id));
         lines.chain([format!("revision {}", text(revision))]).collect::<Vec<_>>().join("\n")
     };
-    if output.as_deref().is_some_and(files::is_stdout) {
+    if output.as_deref().is_some_and(files::is_stdio) {
         context.output.error_line(people(answer.value()?));
     } else {
         let handles = |it: &Imported| it.images().iter().map(|it| it.node_id.clone()).collect();

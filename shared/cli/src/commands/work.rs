@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use client::{Answer, Call, Client, Waiting, WorkRecord};
 use domain::Timestamp;
-use domain::job::{JobStatus, StartQuote};
+use domain::job::{JobStatus, NewTarget, StartQuote};
 use domain::recipe::run::OutputStatus;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ pub async fn start(context: &Context, order: Order<'_>, options: &Start) -> Outc
 /// Prints how work has ended; with `--quiet` the handles of what it has made. While standard output is a file that it has made, on
 /// standard error.
 pub fn print_end(context: &Context, last: &Answer<WorkRecord>, output: Option<&Path>) -> Outcome {
-    match output.is_some_and(files::is_stdout) {
+    match output.is_some_and(files::is_stdio) {
         true if context.output.quiet => {}
         true => context.output.error_line(ended(&last.value()?)),
         false => context.output.made(last, made_handles, |record| ended(&record)),
@@ -76,7 +76,7 @@ pub async fn write_outputs(context: &Context, records: &[WorkRecord], output: Op
 
 /// Refuses files that would mix with the answer on standard output.
 fn check_output(context: &Context, options: &Start) -> Outcome {
-    match options.output.as_deref().is_some_and(files::is_stdout) && context.output.json {
+    match options.output.as_deref().is_some_and(files::is_stdio) && context.output.json {
         true => usage("with --json, name a file or folder: --output FILE"),
         false => Ok(()),
     }
@@ -147,7 +147,12 @@ async fn send(
     if options.dry_run {
         let quote = quote(context, order, options).await?;
         context.output.answer(&quote, |it| {
-            let price = format!("{}, about {} s", credits(it.credit_cost), it.estimated_seconds);
+            let mut lines = vec![format!("{}, about {} s", credits(it.credit_cost), it.estimated_seconds)];
+            lines.extend(it.targets.iter().map(|target| format!("~ {}", text(target))));
+            let new =
+                |it: &NewTarget| format!("+ {} {} at {},{}", it.kind, text(&it.title), it.position.x, it.position.y);
+            lines.extend(it.new_targets.iter().flatten().map(new));
+            let price = lines.join("\n");
             match Waiting::new(it.waiting_for.as_ref(), None, quote.time()) {
                 Some(waiting) => format!("{price}\nit would wait: {waiting}"),
                 None => price,
