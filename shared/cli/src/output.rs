@@ -104,6 +104,13 @@ impl Output {
         self.bar(name, length, "{prefix:24!} {bar:30} {decimal_bytes:>9} of {decimal_total_bytes:9} {msg}")
     }
 
+    /// A bar for the bytes of all files of a command, with the rate and the time that is left.
+    pub fn total_bar(&self, length: u64) -> ProgressBar {
+        let template =
+            "{prefix:24!} {bar:30} {decimal_bytes:>9} of {decimal_total_bytes:9} {decimal_bytes_per_sec} {eta} left";
+        self.bar("all files", length, template)
+    }
+
     /// A bar for the outputs of work, in percent.
     pub fn work_bar(&self, name: &str) -> ProgressBar {
         let bar = self.bar(name, 100, "{prefix:24!} {bar:30} {percent:>3} % {elapsed:>4} {msg}");

@@ -288,6 +288,26 @@ async fn a_folder_is_placed_together_and_once() {
     assert_eq!(lefts.len(), 3, "a grid of three columns");
     shell.run(&["asset", "put", "board", "--on", &canvas]).await.expect(0);
     assert_eq!(nodes(&shell, &canvas).await.len(), 6, "they are there already");
+    // Folders in it, files beside it, in the order of the arguments, in one grid.
+    let other = shell.run(&["new", "Other", "-q"]).await.expect(0).stdout.trim().to_owned();
+    for (at, name) in ["shoot/b.png", "shoot/inner/a.png", "shoot/.hidden/c.png", "z.png", "a.png"].iter().enumerate() {
+        shell.file(name, images::png(100 + at as u32, 10));
+    }
+    shell.file("shoot/notes.txt", "text");
+    std::os::unix::fs::symlink(".", shell.home().join("shoot/loop")).expect("links");
+    let put = ["asset", "put", "z.png", "shoot", "a.png", "board/0.png", "-q", "--on", &other];
+    let flat = shell.run(&put).await.expect(2);
+    assert!(flat.stderr.contains("notes.txt"), "{flat:?}");
+    assert_eq!(flat.stdout.lines().filter(|line| line.starts_with("node:")).count(), 4, "{flat:?}");
+    let deep = shell.run(&["asset", "put", "-r", "z.png", "shoot", "--on", &other]).await.expect(2);
+    assert!(deep.stderr.contains("3 files stored, 2 of them uploaded before, 1 failed, "), "{}", deep.stderr);
+    let titles: Vec<String> = nodes(&shell, &other).await.iter().map(|node| text(node, "/title").to_owned()).collect();
+    assert_eq!(titles, ["z.png", "b.png", "a.png", "0.png", "a.png"]);
+    let rows = nodes(&shell, &other).await[..4]
+        .iter()
+        .map(|node| node["position"]["y"].to_string())
+        .collect::<std::collections::BTreeSet<_>>();
+    assert!(rows.len() <= 2, "a grid: {rows:?}");
 }
 
 #[tokio::test]

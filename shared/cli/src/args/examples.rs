@@ -31,7 +31,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("disconnect", &["canvas disconnect c7"]),
     ("watch", &["canvas watch Moodboard", "canvas watch --timeout 600 --json"]),
     ("review", &["canvas review Moodboard && echo done"]),
-    ("asset put", &["canvas asset put *.jpg --on Moodboard", "canvas asset put shoot --on Moodboard"]),
+    ("asset put", &["canvas asset put *.jpg --on Moodboard", "canvas asset put -r cover.jpg shoot --on Moodboard"]),
     ("asset get", &["canvas asset get Hero n12 -o pictures/", "canvas asset get n12 --width 512 -o - >small.png"]),
     ("asset show", &["canvas asset show Hero"]),
     ("asset list", &["canvas asset list --kind all --sort size", "canvas asset list -s mug -q"]),

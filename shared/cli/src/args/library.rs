@@ -17,7 +17,10 @@ pub enum Asset {
         /// The files, or folders of files; - is a file on standard input
         #[arg(required = true)]
         files: Vec<PathBuf>,
-        /// Put them on this canvas, each as a node, those of a folder together; without it, the one of `canvas use`
+        /// The files of the folders in folders, too
+        #[arg(long, short)]
+        recursive: bool,
+        /// Put them on this canvas, each as a node, with a folder among them all in one grid; without it, the one of `canvas use`
         #[arg(long, value_name = "CANVAS", env = "CANVAS_ON")]
         on: Option<String>,
         /// Put them on no canvas

@@ -2,14 +2,17 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use bytes::Bytes;
 use client::Answer;
-use client::answers::{AssetRead, CanvasRead};
+use client::answers::AssetRead;
 use domain::asset::AssetKind;
+use domain::counted;
 use domain::graph::NodeType;
 use domain::limits::{OPERATIONS_MAX, TITLE_MAX};
 use futures_util::{StreamExt, stream};
+use indicatif::{DecimalBytes, ProgressBar};
 use serde_json::{Value, json};
 
 use super::batch;
@@ -18,7 +21,7 @@ use super::files::{Source, is_stdio, save_all};
 use super::pictures::read_stdin;
 use crate::args::{Asset, On, Write};
 use crate::context::Context;
-use crate::failure::{Failure, Outcome, both, file, usage};
+use crate::failure::{Outcome, both, file, usage};
 use crate::journal;
 use crate::names::with_stdin;
 use crate::output::{credits, optional, text};
@@ -28,32 +31,12 @@ const UPLOADS: usize = 4;
 
 pub async fn run(context: &Context, asset: Asset) -> Outcome {
     match asset {
-        Asset::Put { files, on, no_canvas, no_node, metadata, again } => {
+        Asset::Put { files, recursive, on, no_canvas, no_node, metadata, again } => {
             let on = if no_canvas { None } else { context.on_if_any(on.as_deref()).await? };
-            let to = Destination { canvas: on.as_deref(), is_hidden: no_node, metadata: metadata.as_deref(), again };
-            let (mut single, mut folders) = (Vec::new(), Vec::new());
-            for path in files {
-                match tokio::fs::metadata(&path).await.is_ok_and(|it| it.is_dir()) {
-                    true => folders.push(files_of(&path).await?),
-                    false => single.push(path),
-                }
-            }
-            if to.canvas.is_none() || to.is_hidden {
-                single.extend(folders.drain(..).flatten());
-            }
-            let files = single;
-            let uploads = stream::iter(&files).map(|path| upload_file(context, path, to));
-            let mut ended = uploads.buffered(UPLOADS);
-            // Each file that fails is named; the others are uploaded nevertheless.
-            let mut outcome = Ok(());
-            while let Some(upload) = ended.next().await {
-                let upload = upload.map(|answer| print(context, &answer));
-                outcome = both(outcome, upload, context.output.json);
-            }
-            for folder in folders {
-                outcome = both(outcome, put_folder(context, &folder, to).await, context.output.json);
-            }
-            outcome
+            let is_hidden = no_node && on.is_some();
+            let metadata = metadata.as_deref();
+            let to = Destination { canvas: on.as_deref(), is_hidden, metadata, again, total: None };
+            put(context, files, recursive, to).await
         }
         Asset::Get { assets, output, on, width, original } => {
             let on = context.on_if_any(on.on.as_deref()).await?;
@@ -147,12 +130,14 @@ pub struct Destination<'a> {
     is_hidden: bool,
     metadata: Option<&'a str>,
     again: bool,
+    /// The bar of all uploads of the command.
+    total: Option<&'a ProgressBar>,
 }
 
 impl<'a> Destination<'a> {
     /// A canvas, where no node shows them, or no canvas.
     pub fn hidden(canvas: Option<&'a str>) -> Self {
-        Self { canvas, is_hidden: canvas.is_some(), metadata: None, again: false }
+        Self { canvas, is_hidden: canvas.is_some(), metadata: None, again: false, total: None }
     }
 }
 
@@ -164,48 +149,98 @@ fn print(context: &Context, answer: &Answer<AssetRead>) {
     context.output.made(answer, handle, uploaded);
 }
 
-/// The files of a folder by name, without hidden ones.
-async fn files_of(folder: &Path) -> Outcome<Vec<PathBuf>> {
-    let failed = |error: std::io::Error| file(folder, &error);
-    let mut entries = tokio::fs::read_dir(folder).await.map_err(failed)?;
-    let mut files = Vec::new();
-    while let Some(entry) = entries.next_entry().await.map_err(failed)? {
-        let is_file = tokio::fs::metadata(entry.path()).await.is_ok_and(|it| it.is_file());
-        if is_file && !entry.file_name().to_string_lossy().starts_with('.') {
-            files.push(entry.path());
+/// The files of a folder by name, without hidden ones; those of its folders, too, if it is `recursive`.
+async fn files_of(folder: &Path, recursive: bool) -> Outcome<Vec<PathBuf>> {
+    let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        let failed = |error: std::io::Error| file(&folder, &error);
+        let mut entries = tokio::fs::read_dir(&folder).await.map_err(failed)?;
+        while let Some(entry) = entries.next_entry().await.map_err(failed)? {
+            if entry.file_name().to_string_lossy().starts_with('.') {
+                continue;
+            }
+            // Folders are not entered through links, which may lead back.
+            let is_folder = entry.file_type().await.map_err(failed)?.is_dir();
+            if is_folder && recursive {
+                folders.push(entry.path());
+            } else if !is_folder && tokio::fs::metadata(entry.path()).await.is_ok_and(|it| it.is_file()) {
+                files.push(entry.path());
+            }
         }
     }
     files.sort();
     Ok(files)
 }
 
-/// Uploads files, and puts those that no node shows yet on the canvas together.
-async fn put_folder(context: &Context, files: &[PathBuf], to: Destination<'_>) -> Outcome {
-    let on = to.canvas.unwrap_or_default();
-    let uploads = stream::iter(files).map(|path| upload_file(context, path, Destination { is_hidden: true, ..to }));
-    let mut ended = uploads.buffered(UPLOADS);
-    let (mut outcome, mut stored) = (Ok(()), Vec::new());
-    while let Some(upload) = ended.next().await {
-        let upload = match upload {
-            Ok(answer) => {
-                print(context, &answer);
-                answer.value().map(|read| stored.push(read.asset)).map_err(Failure::from)
+/// Uploads files in the order of the arguments. On a canvas, those of a command with a folder are placed together; otherwise each
+/// becomes a node by itself. A file that fails is named; the others are uploaded nevertheless.
+async fn put(context: &Context, arguments: Vec<PathBuf>, recursive: bool, to: Destination<'_>) -> Outcome {
+    let (mut files, mut has_folder) = (Vec::new(), false);
+    for path in arguments {
+        match tokio::fs::metadata(&path).await.is_ok_and(|it| it.is_dir()) {
+            true => {
+                has_folder = true;
+                files.extend(files_of(&path, recursive).await?);
             }
-            Err(failure) => Err(failure),
-        };
+            false => files.push(path),
+        }
+    }
+    let together = to.canvas.filter(|_| has_folder && !to.is_hidden);
+    let mut bytes = 0;
+    for path in &files {
+        bytes += tokio::fs::metadata(path).await.map_or(0, |it| it.len());
+    }
+    let total = (files.len() > 1).then(|| context.output.total_bar(bytes));
+    let to = Destination { is_hidden: to.is_hidden || together.is_some(), total: total.as_ref(), ..to };
+    let began = Instant::now();
+    let mut ended = stream::iter(&files).map(|path| upload_file(context, path, to)).buffered(UPLOADS);
+    let (mut outcome, mut stored, mut again) = (Ok(()), Vec::new(), 0);
+    while let Some(upload) = ended.next().await {
+        let upload = upload.and_then(|answer| {
+            // Of files that are placed together, the nodes are named.
+            if together.is_none() || !context.output.quiet {
+                print(context, &answer);
+            }
+            let read = answer.value()?;
+            again += usize::from(read.replayed == Some(true));
+            stored.push(read.asset);
+            Ok(())
+        });
         outcome = both(outcome, upload, context.output.json);
     }
-    let CanvasRead { canvas, .. } = context.client.get_canvas(on).await?.value()?;
-    let shown: HashSet<String> =
+    if let Some(total) = &total {
+        total.finish_and_clear();
+        let failed = files.len() - stored.len();
+        let before = if again > 0 { format!(", {again} of them uploaded before") } else { String::new() };
+        let stored = counted(stored.len(), "file");
+        let seconds = began.elapsed().as_secs_f64();
+        context
+            .output
+            .remark(format!("{stored} stored{before}, {failed} failed, {} in {seconds:.1} s", DecimalBytes(bytes)));
+    }
+    match together {
+        Some(on) => both(outcome, place(context, on, &stored).await, context.output.json),
+        None => outcome,
+    }
+}
+
+/// Puts assets that no node of the canvas shows yet on it, in one grid.
+async fn place(context: &Context, on: &str, stored: &[domain::asset::Asset]) -> Outcome {
+    let canvas = context.graph(on).await?;
+    let mut shown: HashSet<String> =
         canvas.nodes.values().filter_map(|node| node.asset).map(|asset| asset.to_string()).collect();
-    let new = stored.iter().filter(|asset| !shown.contains(&asset.handle.to_string()));
+    // A file that was named twice is placed once.
+    let new = stored.iter().filter(|asset| shown.insert(asset.handle.to_string()));
     let operations: Vec<Value> = new
-        .map(|asset| {
+        .enumerate()
+        .map(|(at, asset)| {
             let kind = if asset.kind == AssetKind::Video { NodeType::Video } else { NodeType::Image };
             let title: String = asset.name.chars().take(TITLE_MAX).collect();
-            json!({"type": "node.create", "node": {"type": kind, "title": title, "asset": asset.handle.to_string()}})
+            let node = json!({"type": kind, "title": title, "asset": asset.handle.to_string()});
+            json!({"type": "node.create", "clientId": format!("file-{at}"), "node": node})
         })
         .collect();
+    let mut outcome = Ok(());
     for operations in operations.chunks(OPERATIONS_MAX) {
         let options = Write { on: On { on: None }, dry_run: false, rebase: true, force: false };
         outcome = both(outcome, batch::write_all(context, operations.into(), on, &options).await, context.output.json);
@@ -241,8 +276,9 @@ pub async fn upload_bytes(
     let node = to.is_hidden.then_some("none");
     parts.extend(node.map(|_| "no node"));
     let key = format!("cli-{}", journal::hash(&parts));
-    let bar = context.output.byte_bar(&name, bytes.len() as u64);
-    let sent = bar.clone();
+    let length = bytes.len() as u64;
+    let (bar, total) = (context.output.byte_bar(&name, length), to.total.cloned());
+    let (sent, all) = (bar.clone(), total.clone());
     let answer = context
         .client
         .upload_asset()
@@ -252,8 +288,18 @@ pub async fn upload_bytes(
         .key(&key)
         .header(http::HeaderName::from_static("x-service-file-name"), &encoded(&name))
         .body(media_type, bytes)
-        .on_sent(move |at| sent.set_position(at as u64))
+        .on_sent(move |at| {
+            // A repetition begins anew.
+            let at = at as u64;
+            if let Some(all) = &all {
+                all.inc(at.saturating_sub(sent.position()));
+            }
+            sent.set_position(at.max(sent.position()));
+        })
         .await;
+    if let Some(total) = total {
+        total.inc(length.saturating_sub(bar.position()));
+    }
     bar.finish_and_clear();
     Ok(answer?)
 }
