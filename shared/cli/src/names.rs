@@ -157,7 +157,8 @@ impl Context {
 
     /// The canvas that is named, or the default one, if there is one.
     pub async fn on_if_any(&self, on: Option<&str>) -> Outcome<Option<String>> {
-        match on {
+        // A variable that is set to nothing names none.
+        match on.filter(|name| !name.is_empty()) {
             Some(name) => self.canvas(name).await.map(Some),
             None => Ok(Configuration::load()?.canvases.remove(&self.origin)),
         }

@@ -57,7 +57,10 @@ async fn of_stdin(context: &Context, on: Option<&str>) -> Outcome<Vec<String>> {
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         handles.push(named(context, on, line).await?);
     }
-    Ok(handles)
+    match handles.is_empty() {
+        true => usage("standard input names no picture"),
+        false => Ok(handles),
+    }
 }
 
 /// All bytes of standard input.
