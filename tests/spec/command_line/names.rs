@@ -145,7 +145,7 @@ async fn a_picture_is_a_handle_a_title_a_file_or_standard_input() {
     let edit =
         ["edit", "--prompt", "blue", "--source", "local.png", "--reference", "local.png=style", "--yes", "--json"];
     let edited = shell.run(&edit).await.json();
-    assert_eq!(text(&edited, "/references/0/role"), "style", "{edited}");
+    assert!(edited["referenceInputs"].to_string().contains("style"), "{edited}");
     shell.run(&["vary", "local.png", "--yes"]).await.expect(0);
     shell.run(&["node", "add", "image", "--asset", "local.png", "--title", "Photo"]).await.expect(0);
     assert_eq!(shell.run(&rotate("photo")).await.json()["images"][0]["height"], 30, "by its title");
