@@ -4,13 +4,13 @@ use std::io::{self, Stdin, stdin};
 use std::sync::Mutex;
 
 use client::network::Network;
-use client::{Call, Client, Item};
-use domain::model::Model;
+use client::{Call, Client};
 use http::{HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 
 use crate::args::Global;
-use crate::failure::{Failure, Outcome, no_token, not_found, usage};
+use crate::failure::{Failure, Outcome, no_token, usage};
+use crate::journal::Entry;
 use crate::output::Output;
 use crate::profile::Configuration;
 
@@ -22,6 +22,8 @@ pub struct Context {
     pub output: Output,
     /// The message when the command is interrupted.
     pub interrupt_message: Mutex<Option<String>>,
+    /// Entries of the journal that end with the command.
+    entries: Mutex<Vec<Entry>>,
 }
 
 /// The header that names the program behind a request. The service logs it.
@@ -78,7 +80,7 @@ impl Context {
         let client = connect(&origin, &token)?;
         let origin = origin.trim_end_matches('/').to_owned();
         let output = Output::new(global.json, global.quiet);
-        Ok(Self { client, origin, output, interrupt_message: Mutex::new(None) })
+        Ok(Self { client, origin, output, interrupt_message: Mutex::default(), entries: Mutex::default() })
     }
 
     /// The client for the tools of agents.
@@ -93,6 +95,25 @@ impl Context {
         }
     }
 
+    /// Ends this entry of the journal when the command has ended.
+    pub fn end_with_command(&self, entry: Entry) {
+        if let Ok(mut entries) = self.entries.lock() {
+            entries.push(entry);
+        }
+    }
+
+    /// Ends the entries of the command, unless the same command would continue it.
+    pub fn ended(&self, outcome: &Outcome) {
+        let goes_on = match outcome {
+            Err(Failure::Running(_) | Failure::Interrupted(_)) => true,
+            Err(Failure::Service(error)) => error.is_temporary(),
+            _ => false,
+        };
+        if !goes_on && let Ok(mut entries) = self.entries.lock() {
+            entries.drain(..).for_each(Entry::end);
+        }
+    }
+
     /// The current revision of a canvas. An unknown `since` returns the current revision and no changes.
     pub async fn revision(&self, canvas: &str) -> Outcome<String> {
         Ok(self.client.get_canvas_changes(canvas).query("since", "none").await?.value()?.revision)
@@ -101,37 +122,6 @@ impl Context {
     /// The uid of the account.
     pub async fn uid(&self) -> Outcome<String> {
         Ok(self.client.get_auth_status().await?.value()?.uid.to_string())
-    }
-
-    /// The handle of a model by its handle or its name.
-    pub async fn model(&self, name: &str) -> Outcome<String> {
-        if name.starts_with("model:") {
-            return Ok(name.to_owned());
-        }
-        let models = client::Pages::new(|| self.client.list_models().query("q", name)).take(1000).await?;
-        let is_named = |model: &Model| [&model.model_id, &model.name, &model.id].into_iter().any(|it| it == name);
-        let mut named = models.iter().filter_map(Item::value).filter(is_named);
-        match (named.next(), named.next()) {
-            (Some(model), None) => Ok(model.handle),
-            (None, _) => not_found(format!("there is no model {name}: `canvas model list` shows them")),
-            (Some(_), Some(_)) => {
-                usage(format!("several connections have a model {name}: name it by its handle (`canvas model list`)"))
-            }
-        }
-    }
-}
-
-/// A canvas as the contract names it: its handle, id or slug, or that of the page at a URL.
-pub fn canvas(reference: &str) -> Outcome<String> {
-    let Some((_, rest)) = reference.split_once("://") else { return Ok(reference.to_owned()) };
-    let path = rest.split_once('/').map(|(_, path)| path).unwrap_or_default();
-    let mut parts = path.split(['?', '#']).next().unwrap_or_default().split('/');
-    match (parts.next(), parts.next(), parts.next(), parts.next()) {
-        (Some("c"), Some(owner), Some(id), None) if !owner.is_empty() && !id.is_empty() => {
-            Ok(format!("canvas:{owner}:{id}"))
-        }
-        (Some("c"), Some(slug), None, None) if domain::id::is_slug(slug) => Ok(slug.to_owned()),
-        _ => usage(format!("{reference} is not the page of a canvas: it ends with /c/<owner>/<id> or /c/<slug>")),
     }
 }
 
@@ -154,22 +144,4 @@ pub async fn typed<T: Send + 'static>(read: impl FnOnce(Stdin) -> io::Result<T> 
 /// The next page of a list, as its options ask.
 pub fn page<T>(call: Call<T>, listing: &crate::args::Listing) -> Call<T> {
     call.query_if("limit", listing.limit).query_if("cursor", listing.cursor.as_deref())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_canvas_is_named_by_handle_id_or_page() {
-        for same in ["canvas:me:board", "board"] {
-            assert_eq!(canvas(same).expect("a canvas"), same);
-        }
-        assert_eq!(canvas("https://x.example/c/me/board?a=b#n").expect("a canvas"), "canvas:me:board");
-        for wrong in
-            ["https://x.example/", "https://x.example/c/me", "https://x.example/c//board", "https://x.example/c/me/b/1"]
-        {
-            canvas(wrong).expect_err(wrong);
-        }
-    }
 }

@@ -4,8 +4,11 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use client::Problem;
+use domain::Violation;
+use domain::violation::Rule;
 use serde_json::{Value, json};
 
+use crate::args;
 use crate::output::{joined, plain};
 
 pub type Outcome<T = ()> = Result<T, Failure>;
@@ -27,6 +30,8 @@ pub enum Failure {
     NoToken(String),
     /// The service has nothing of this name.
     NotFound(String),
+    /// The service has several things of this name.
+    Ambiguous(String),
     /// The work is still running at the timeout: how to wait for it again.
     Running(String),
     /// The program at the other end of standard input and output is gone.
@@ -76,6 +81,7 @@ impl Failure {
         match self {
             Failure::Work | Failure::Silent(_) | Failure::Unwritten(_) => 1,
             Failure::Usage(_) => 2,
+            Failure::Ambiguous(_) => 3,
             Failure::NoToken(_) => 4,
             Failure::NotFound(_) => 5,
             Failure::Running(_) => 9,
@@ -111,6 +117,7 @@ impl Failure {
             Failure::Unwritten(message) => local("unwritten", message),
             Failure::NoToken(message) => local("unauthorized", message),
             Failure::NotFound(message) => local("not_found", message),
+            Failure::Ambiguous(message) => local("ambiguous", message),
             Failure::Running(message) => local("still_running", message),
             Failure::Disconnected(message) => local("unreachable", message),
             Failure::Interrupted(message) => local("interrupted", message.as_deref().unwrap_or("interrupted")),
@@ -131,6 +138,7 @@ impl Failure {
             | Failure::Unwritten(message)
             | Failure::NoToken(message)
             | Failure::NotFound(message)
+            | Failure::Ambiguous(message)
             | Failure::Running(message)
             | Failure::Disconnected(message) => Some(format!("canvas: {message}")),
             Failure::Interrupted(message) => message.clone(),
@@ -140,12 +148,67 @@ impl Failure {
     }
 }
 
-fn refusal(problem: &Problem) -> String {
-    let mut lines = vec![format!("canvas: {}", plain(&problem.message))];
-    // Of one violation, the message says it all.
-    if problem.fields.len() > 1 {
-        lines.extend(problem.fields.iter().map(|it| format!("  {}: {}", plain(&it.field), plain(&it.message))));
+/// Options that are named otherwise than the field that they set.
+const OPTIONS: &[(&str, &str)] = &[
+    ("canvasId", "--on"),
+    ("durationSeconds", "--seconds"),
+    ("generateAudio", "--audio"),
+    ("promptNodeId", "--prompt-node"),
+    ("q", "--search"),
+    ("references", "--reference"),
+    ("elements", "--element"),
+    ("targetNodeId", "--target"),
+    ("targetNodeIds", "--target"),
+    ("params", "--param"),
+    ("sectionId", "--section"),
+    ("sourceAssetIds", "--source"),
+    ("collectionIds", "--collection"),
+    ("variantSelector", "--variant"),
+    ("w", "--width"),
+];
+
+/// A field of a request with the option that sets it, if there is one.
+fn field_in_words(field: &str) -> String {
+    let mut parts = field.split(['.', '[']);
+    let first = parts.next().unwrap_or_default();
+    let renamed = OPTIONS.iter().find(|(name, _)| *name == first).map(|(_, option)| (*option).to_owned());
+    let option = renamed.or_else(|| {
+        let separate =
+            |c: char| if c.is_ascii_uppercase() { format!("-{}", c.to_ascii_lowercase()) } else { c.to_string() };
+        let name: String = first.chars().map(separate).collect();
+        has_option(&args::command(), &name).then(|| format!("--{name}"))
+    });
+    match (option, first, parts.next()) {
+        (Some(option), "params", Some(parameter)) => format!("{option} {}", plain(parameter)),
+        (Some(option), ..) if option.trim_start_matches('-') == field => option,
+        (Some(option), ..) => format!("{option} ({})", plain(field)),
+        (None, ..) => plain(field),
     }
+}
+
+/// Returns `true` if a command or one of its subcommands has this long option.
+fn has_option(command: &clap::Command, name: &str) -> bool {
+    command.get_arguments().any(|it| it.get_long() == Some(name))
+        || command.get_subcommands().any(|it| has_option(it, name))
+}
+
+/// A violation in the words of the command line, without the pattern of a value.
+fn violation(it: &Violation) -> String {
+    let message = match it.rule() {
+        Some(Rule::Pattern(_)) => "does not have the form of such a value".to_owned(),
+        _ => plain(&it.message),
+    };
+    format!("{}: {message}", field_in_words(&it.field))
+}
+
+fn refusal(problem: &Problem) -> String {
+    let mut lines = match problem.fields.as_slice() {
+        [one] => vec![format!("canvas: {}", violation(one))],
+        several => {
+            let head = format!("canvas: {}", plain(&problem.message));
+            std::iter::once(head).chain(several.iter().map(|it| format!("  {}", violation(it)))).collect()
+        }
+    };
     let details = &problem.details;
     lines.extend(details.more.map(|more| format!("  and {more} more")));
     lines.extend(details.findings.iter().flatten().map(|finding| format!("  {}", plain(&finding.message))));
@@ -191,6 +254,19 @@ mod tests {
         assert_eq!(refusal(&problem), "canvas: message\n  a: is required\n  b: is required");
         problem.details.more = Some(7);
         assert_eq!(refusal(&problem), "canvas: message\n  a: is required\n  b: is required\n  and 7 more");
+    }
+
+    #[test]
+    fn violations_are_in_the_words_of_the_command_line() {
+        for (field, message, expected) in [
+            ("canvasId", "must match ^canvas:[a-z]+$", "--on (canvasId): does not have the form of such a value"),
+            ("limit", "must be at most 25", "--limit: must be at most 25"),
+            ("maxCredits", "must be at least 0", "--max-credits (maxCredits): must be at least 0"),
+            ("params.width", "must be at least 1", "--param width: must be at least 1"),
+            ("operations[0].nodeId", "is required", "operations[0].nodeId: is required"),
+        ] {
+            assert_eq!(violation(&Violation::new(field, message)), expected);
+        }
     }
 
     #[test]

@@ -5,15 +5,14 @@ mod commands;
 mod context;
 mod failure;
 mod journal;
+mod names;
 mod output;
 mod profile;
 #[cfg(test)]
 mod reference;
 mod terminal;
 
-use clap::CommandFactory;
-
-use args::{Arguments, Command};
+use args::{Apply, Arguments, Command};
 use context::Context;
 use failure::{Failure, Outcome, both, file, usage};
 
@@ -53,11 +52,15 @@ async fn run(arguments: Arguments) -> Outcome {
     let context = match command {
         Command::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Arguments::command(), "canvas", &mut script);
+            clap_complete::generate(shell, &mut args::command(), "canvas", &mut script);
             output::put(&script);
             return Ok(());
         }
         Command::Man { directory } => return manual(directory.as_deref()),
+        Command::Apply(Apply { example: Some(kind), .. }) => {
+            output::put(format!("{:#}\n", args::example(&kind)).as_bytes());
+            return Ok(());
+        }
         Command::Login(login) => {
             return tokio::select! {
                 outcome = commands::account::login(&global, &login) => outcome,
@@ -70,7 +73,10 @@ async fn run(arguments: Arguments) -> Outcome {
         _ => Context::new(&global)?,
     };
     tokio::select! {
-        outcome = commands::run(&context, command) => outcome,
+        outcome = commands::run(&context, command) => {
+            context.ended(&outcome);
+            outcome
+        }
         _ = tokio::signal::ctrl_c() => {
             let message = context.interrupt_message.lock().ok().and_then(|mut message| message.take());
             Err(Failure::Interrupted(message))
@@ -80,7 +86,7 @@ async fn run(arguments: Arguments) -> Outcome {
 
 /// Writes the manual pages of all commands to a directory, or that of `canvas` to standard output.
 fn manual(directory: Option<&std::path::Path>) -> Outcome {
-    let command = Arguments::command();
+    let command = args::command();
     let Some(directory) = directory else {
         let mut page = Vec::new();
         clap_mangen::Man::new(command).render(&mut page).map_err(|error| Failure::Usage(error.to_string()))?;

@@ -5,6 +5,7 @@
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,7 +22,7 @@ use crate::failure::{Failure, Outcome};
 pub struct Output {
     /// As JSON.
     pub json: bool,
-    /// Without progress and remarks.
+    /// Handles alone, without progress and remarks.
     pub quiet: bool,
     bars: MultiProgress,
 }
@@ -43,6 +44,17 @@ impl Output {
         });
     }
 
+    /// Prints an answer of what a command makes or lists: as it is, with `--quiet` as its handles, one a line, or as `people` renders
+    /// its value.
+    pub fn made<T: DeserializeOwned>(
+        &self,
+        answer: &Answer<T>,
+        handles: impl FnOnce(&T) -> Vec<String>,
+        people: impl FnOnce(T) -> String,
+    ) {
+        self.answer(answer, |value| if self.quiet { joined(handles(&value), "\n") } else { people(value) });
+    }
+
     /// Prints an answer: as it is, or as `people` renders it.
     pub fn body<T>(&self, answer: &Answer<T>, people: impl FnOnce() -> String) {
         match self.json {
@@ -56,6 +68,13 @@ impl Output {
         match self.json {
             true => self.line(value),
             false => self.line(people()),
+        }
+    }
+
+    /// Prints the path of a file that was written, or `said` as JSON. A file has no handle, so `--quiet` prints nothing.
+    pub fn wrote(&self, path: &Path, said: &Value) {
+        if self.json || !self.quiet {
+            self.value(said, || path.display().to_string());
         }
     }
 
@@ -83,6 +102,13 @@ impl Output {
     /// A bar for `length` bytes.
     pub fn byte_bar(&self, name: &str, length: u64) -> ProgressBar {
         self.bar(name, length, "{prefix:24!} {bar:30} {decimal_bytes:>9} of {decimal_total_bytes:9} {msg}")
+    }
+
+    /// A bar for the bytes of all files of a command, with the rate and the time that is left.
+    pub fn total_bar(&self, length: u64) -> ProgressBar {
+        let template =
+            "{prefix:24!} {bar:30} {decimal_bytes:>9} of {decimal_total_bytes:9} {decimal_bytes_per_sec} {eta} left";
+        self.bar("all files", length, template)
     }
 
     /// A bar for the outputs of work, in percent.
@@ -164,16 +190,35 @@ pub fn joined(values: impl IntoIterator<Item = impl Display>, separator: &str) -
     values.into_iter().map(text).collect::<Vec<_>>().join(separator)
 }
 
-/// Rows in columns. The first row is the head.
+/// The columns of the terminal that standard output is.
+fn terminal_columns() -> Option<usize> {
+    console::Term::stdout().size_checked().map(|(_, columns)| columns.into()).filter(|_| io::stdout().is_terminal())
+}
+
+/// Narrowest column of a title that is cut.
+const CUT_MIN: usize = 12;
+
+/// Rows in columns. The first row is the head. On a terminal, the first column is cut so that lines fit.
 pub fn table(rows: &[Vec<String>]) -> String {
+    table_within(rows, terminal_columns())
+}
+
+fn table_within(rows: &[Vec<String>], available: Option<usize>) -> String {
     if rows.len() < 2 {
         return String::new();
     }
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max();
-    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or_default()).collect();
+    let mut widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or_default()).collect();
+    if let (Some(available), Some((first, rest))) = (available, widths.split_first_mut()) {
+        let rest: usize = rest.iter().map(|width| width + 2).sum();
+        *first = (*first).min(available.saturating_sub(rest).max(CUT_MIN));
+    }
     let lines = rows.iter().map(|row| {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell}{}", " ".repeat(width - cell.width())));
+        let cells = row.iter().zip(&widths).map(|(cell, width)| {
+            let cell = console::truncate_str(cell, *width, "…");
+            format!("{cell}{}", " ".repeat(width - cell.width()))
+        });
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     });
     lines.collect::<Vec<_>>().join("\n")
@@ -208,7 +253,18 @@ mod tests {
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
         let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
+        let table = |rows: &[_]| table_within(rows, None);
         assert_eq!(table(&[row(["a", "b"]), row(["猫", "x"])]), "a   b\n猫  x");
         assert_eq!(table(&[row(["a", "b"])]), "", "nothing but a head");
+    }
+
+    #[test]
+    fn titles_are_cut_to_the_terminal_and_handles_are_not() {
+        let rows =
+            [["title", "handle"], ["a very long title", "canvas:me:0123"]].map(|row| row.map(str::to_owned).to_vec());
+        let lines = |width| table_within(&rows, Some(width)).lines().nth(1).map(str::to_owned);
+        assert_eq!(lines(33).as_deref(), Some("a very long title  canvas:me:0123"));
+        assert_eq!(lines(32).as_deref(), Some("a very long tit…  canvas:me:0123"));
+        assert_eq!(lines(5).as_deref(), Some("a very long…  canvas:me:0123"), "never narrower than twelve columns");
     }
 }

@@ -20,6 +20,9 @@ pub struct Configuration {
     /// The profiles by name.
     #[serde(default)]
     pub profiles: BTreeMap<String, Profile>,
+    /// The default canvas of each service, by its address.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub canvases: BTreeMap<String, String>,
 }
 
 /// A service, and a token of it.

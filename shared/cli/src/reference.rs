@@ -1,9 +1,9 @@
 //! Holds the reference of the commands (docs/reference/canvas.md) equal to what the program takes, and each command to what all
 //! commands have in common. `UPDATE_REFERENCE=1` rewrites the reference.
 
-use clap::{Arg, ArgAction, Command, CommandFactory};
+use clap::{Arg, ArgAction, Command};
 
-use crate::args::Arguments;
+use crate::args;
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/canvas.md");
 const BEGIN: &str = "<!-- Generated from the program: UPDATE_REFERENCE=1 cargo test -p canvas-cli -->\n";
@@ -16,7 +16,7 @@ fn leaves(command: &Command, name: &str) -> Vec<(String, Command)> {
 }
 
 fn commands() -> Vec<(String, Command)> {
-    let mut command = Arguments::command();
+    let mut command = args::command();
     command.build();
     leaves(&command, "canvas")
 }
@@ -55,7 +55,13 @@ fn section(name: &str, command: &Command) -> String {
             } else {
                 String::new()
             };
-            format!("| {} | {help}{default} |\n", shown(arg).replace('|', "\\|"))
+            let values: Vec<String> =
+                arg.get_possible_values().iter().map(|it| format!("`{}`", it.get_name())).collect();
+            let values = match values.is_empty() || !arg.get_action().takes_values() {
+                true => String::new(),
+                false => format!(": {}", values.join(", ")),
+            };
+            format!("| {} | {help}{values}{default} |\n", shown(arg).replace('|', "\\|"))
         })
         .collect();
     let table = if rows.is_empty() {
@@ -63,7 +69,9 @@ fn section(name: &str, command: &Command) -> String {
     } else {
         format!("\n| Argument | Meaning |\n| --- | --- |\n{}", rows.concat())
     };
-    format!("### {name}\n\n{about}.\n\n```text\n{usage}\n```\n{table}")
+    let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let examples = examples.lines().skip(1).map(str::trim_start).collect::<Vec<_>>().join("\n");
+    format!("### {name}\n\n{about}.\n\n```text\n{usage}\n```\n{table}\n```text\n{examples}\n```\n")
 }
 
 #[test]
@@ -93,6 +101,7 @@ fn every_command_takes_json_and_says_what_it_does() {
     for (name, command) in commands() {
         assert!(command.get_arguments().any(|arg| arg.get_long() == Some("json")), "{name}");
         assert!(command.get_about().is_some(), "{name}");
+        assert!(command.get_after_help().is_some(), "{name} has no example");
         for arg in command.get_arguments() {
             assert!(arg.get_help().is_some(), "{name}: {}", arg.get_id());
         }
@@ -101,5 +110,5 @@ fn every_command_takes_json_and_says_what_it_does() {
 
 #[test]
 fn no_argument_is_in_doubt() {
-    Arguments::command().debug_assert();
+    args::command().debug_assert();
 }

@@ -40,7 +40,7 @@ impl Network {
             .connect_timeout(CONNECT_TIMEOUT)
             .read_timeout(READ_TIMEOUT)
             .build()
-            .map_err(|error| unreachable(&error))?;
+            .map_err(|error| unreachable(origin, &error))?;
         Ok(Self { http, origin: origin.trim_end_matches('/').to_owned() })
     }
 }
@@ -54,7 +54,7 @@ impl Transport for Network {
             if !payload.bytes.is_empty() {
                 sending = sending.body(body(payload));
             }
-            let answer = sending.send().await.map_err(|error| unreachable(&error))?;
+            let answer = sending.send().await.map_err(|error| unreachable(&self.origin, &error))?;
             let mut response = Response::builder().status(answer.status());
             if let Some(headers) = response.headers_mut() {
                 headers.clone_from(answer.headers());
@@ -81,13 +81,14 @@ fn body(Payload { bytes, sent }: Payload) -> reqwest::Body {
     reqwest::Body::wrap_stream(reported)
 }
 
-/// The whole chain of causes: that of reqwest alone says little.
-fn unreachable(error: &reqwest::Error) -> Unreachable {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(next) = cause {
-        text = format!("{text}: {next}");
-        cause = next.source();
+/// The address, and the first cause: those between say less, and say the address again.
+fn unreachable(origin: &str, error: &reqwest::Error) -> Unreachable {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(next) = cause.source() {
+        cause = next;
     }
-    Unreachable(text)
+    let reason = cause.to_string();
+    // The number of an error of the system tells people nothing.
+    let reason = reason.split(" (os error").next().unwrap_or_default();
+    Unreachable(format!("{origin}: {reason}"))
 }

@@ -1,6 +1,7 @@
 //! The command line `canvas` (docs/reference/canvas.md).
 
 mod answers;
+mod names;
 mod profiles;
 mod repetition;
 mod skills;

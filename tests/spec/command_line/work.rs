@@ -143,7 +143,7 @@ async fn a_terminal_shows_images_bars_and_questions() {
     assert!(refused.contains("This costs 1 credit. Go on? [y/N]"), "{refused}");
     assert!(user.get("/runs").await.ok()["runs"].as_array().is_some_and(Vec::is_empty), "nothing was started");
     let agreed = shell.typed(&generate, "y\n").await.expect(0).stdout;
-    assert!(agreed.contains("succeeded (1 credit)"), "{agreed}");
+    assert!(agreed.contains("succeeded (charged 1 credit)"), "{agreed}");
     assert!(agreed.contains(" % "), "a bar is drawn: {agreed:?}");
     let quiet = shell.typed(&[&generate[..], &["--yes", "--quiet"]].concat(), "").await.expect(0).stdout;
     assert!(!quiet.contains(" % "), "{quiet:?}");
@@ -170,8 +170,10 @@ async fn events_are_one_line_each_and_end_with_what_is_waited_for() {
     for handle in [&run, &job] {
         shell.run(&["watch", &canvas, handle, "--timeout", "20"]).await.expect(0);
     }
-    let waited = shell.run(&["watch", &canvas, "--timeout", "5", "--json"]).await.expect(9);
-    assert_eq!([0, 1].map(|at| text(&waited.lines()[at], "/event").to_owned()), ["role", "canvas"]);
+    // Nothing runs: the present state of the canvas is shown, and nothing is waited for.
+    let ended = shell.run(&["watch", &canvas, "--timeout", "20", "--json"]).await.expect(0);
+    assert_eq!([0, 1].map(|at| text(&ended.lines()[at], "/event").to_owned()), ["role", "canvas"]);
+    assert_eq!(shell.run(&["watch", "--timeout", "20"]).await.expect(0).stdout, "");
 }
 
 #[tokio::test]
@@ -312,4 +314,74 @@ async fn an_interrupt_ends_a_command_that_reads_standard_input() {
         let output = interrupted(shell.start(arguments)).await;
         assert_eq!(output.status.code(), Some(130), "{arguments:?}: {output:?}");
     }
+}
+
+#[tokio::test]
+async fn a_watch_without_runs_ends_when_none_is_left_or_at_its_timeout() {
+    let stack = &Stack::without_workers().await;
+    let (user, shell, canvas) = person(stack).await;
+    let other = shell.run(&["new", "Other", "-q"]).await.expect(0).stdout.trim().to_owned();
+    let run = started(&shell, &canvas).await;
+    let run: Vec<&str> = run.iter().map(String::as_str).chain(["--no-wait"]).collect();
+    let first = shell.run(&run).await.expect(0).stdout.trim().to_owned();
+    shell.run(&["watch", &canvas, "--timeout", "1"]).await.expect(9);
+    shell.run(&["watch", "--timeout", "1"]).await.expect(9);
+    shell.run(&["watch", &other, "--timeout", "20"]).await.expect(0);
+    let slug = text(&user.canvas(&canvas).await, "/slug").to_owned();
+    let mut watching = [canvas.as_str(), &slug].map(|subject| shell.start(&["watch", subject, "--timeout", "30"]));
+    for watching in &mut watching {
+        let mut lines = BufReader::new(watching.stdout.take().expect("a pipe")).lines();
+        while !lines.next_line().await.expect("reads").expect("it goes on").starts_with("run:") {}
+    }
+    // A run that begins while it watches is watched, too.
+    let second = shell.run(&run).await.expect(0).stdout.trim().to_owned();
+    shell.run(&["run", "cancel", &first]).await.expect(0);
+    for watching in &mut watching {
+        assert!(watching.try_wait().expect("is asked").is_none(), "the second run goes on");
+    }
+    let canceled = shell.run(&["run", "cancel", &second]).await.expect(0).stdout;
+    assert!(canceled.starts_with(&format!("{second} canceled (charged 0 credits)")), "{canceled}");
+    for watching in &mut watching {
+        assert_eq!(watching.wait().await.expect("ends").code(), Some(1), "work was canceled");
+    }
+    // Without the scope for runs there is none to wait for.
+    let reader = stack.user_with("canvas:read,asset:read").await;
+    stack.share(&user, canvas.rsplit(':').next().expect("an id"), &reader.uid, "viewer").await;
+    stack.shell(&reader).run(&["watch", &canvas, "--timeout", "1"]).await.expect(9);
+}
+
+#[tokio::test]
+async fn states_are_lines_without_a_terminal_and_a_cap_is_an_agreement() {
+    let stack = &Stack::with_workers().await;
+    let (_, shell, canvas) = person(stack).await;
+    let generate = ["generate", "--prompt", "a kite", "--model", "sketch", "--on", &canvas];
+    let below = [&generate[..], &["-n", "2", "--max-credits"]].concat();
+    assert_eq!(shell.run(&[&below[..], &["1", "--json"]].concat()).await.error(7)["code"], "payment_required");
+    let done = shell.run(&[&below[..], &["2"]].concat()).await.expect(0);
+    assert!(done.stdout.contains("(charged 2 credits)"), "{done:?}");
+    let states: Vec<&str> = done.stderr.lines().filter(|line| line.starts_with("run:")).collect();
+    assert!(states.last().is_some_and(|last| last.ends_with("succeeded 2/2")), "{done:?}");
+    let mut apart = states.clone();
+    apart.dedup();
+    assert_eq!(apart, states, "a state is said once");
+    let noted = shell.run(&[&below[..], &["2", "--json"]].concat()).await.expect(0);
+    let last: Value = serde_json::from_str(noted.stderr.lines().last().expect("a note")).expect("JSON");
+    assert_eq!(text(&last, "/note/message"), "succeeded 2/2");
+    assert_eq!(shell.run(&[&below[..], &["2", "-q"]].concat()).await.expect(0).stderr, "");
+}
+
+#[tokio::test]
+async fn a_cancel_waits_for_the_end_and_says_what_was_charged() {
+    let stack = &Stack::with_workers().await;
+    let (_, shell, canvas) = person(stack).await;
+    let slow =
+        ["generate", "--prompt", "a kite [[sim:slow=3]]", "--model", "sketch", "--yes", "--no-wait", "--on", &canvas];
+    let run = shell.run(&slow).await.expect(0).stdout.trim().to_owned();
+    let mut waiting = shell.start(&["run", "wait", &run]);
+    let mut states = BufReader::new(waiting.stderr.take().expect("a pipe")).lines();
+    assert_eq!(states.next_line().await.expect("reads").expect("a state"), format!("{run} running 0/1"));
+    let canceled = shell.run_with_input(&["run", "cancel", "-"], &run).await.expect(0).stdout;
+    assert!(canceled.starts_with(&format!("{run} canceled (charged ")), "{canceled}");
+    let ended = waiting.wait_with_output().await.expect("ends").stdout;
+    assert_eq!(String::from_utf8_lossy(&ended), canceled, "it waited for the end");
 }

@@ -4,20 +4,28 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use domain::graph::{Purpose, Role};
+
+use super::operations::kinds;
+use super::{On, one_of};
+
 #[derive(Args)]
 pub struct Apply {
     /// A file with the body of the operations route, or its array of operations; - is standard input
-    pub file: PathBuf,
+    #[arg(required_unless_present = "example")]
+    pub file: Option<PathBuf>,
+    /// Print a body with an operation of this kind, and do nothing
+    #[arg(long, value_name = "KIND", value_parser = kinds(), conflicts_with_all = ["file", "dry_run", "rebase", "force"])]
+    pub example: Option<String>,
     #[command(flatten)]
     pub write: Write,
 }
 
 /// Options of every batch.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub struct Write {
-    /// The canvas
-    #[arg(long, value_name = "CANVAS")]
-    pub on: String,
+    #[command(flatten)]
+    pub on: On,
     /// Say what would change and which findings it would have, and change nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -53,7 +61,7 @@ pub enum Node {
     },
     /// Delete nodes
     Rm {
-        /// The nodes
+        /// The nodes; - is standard input
         #[arg(required = true)]
         nodes: Vec<String>,
         #[command(flatten)]
@@ -79,8 +87,8 @@ pub struct NodeAdd {
     /// Text of a text node or sticky; - is standard input
     #[arg(long)]
     pub text: Option<String>,
-    /// Image of an image node
-    #[arg(long, value_name = "HANDLE")]
+    /// Image of an image node, or video of a video node: an asset, a file or an https: URL
+    #[arg(long, value_name = "PICTURE")]
     pub asset: Option<String>,
     /// What an image or video shows, for those who cannot see it; empty if it is decorative
     #[arg(long, value_name = "TEXT")]
@@ -143,11 +151,11 @@ pub struct Connect {
     pub from: String,
     /// The node it ends at
     pub to: String,
-    /// flow, reference, list, first-frame or last-frame
-    #[arg(long, default_value = "flow")]
+    /// What it is for
+    #[arg(long, default_value = "flow", value_parser = one_of(Purpose::ALL, Purpose::as_str))]
     pub purpose: String,
-    /// What a reference is for, for example identity
-    #[arg(long)]
+    /// What a reference is for
+    #[arg(long, value_parser = one_of(Role::ALL, Role::as_str))]
     pub role: Option<String>,
     #[command(flatten)]
     pub write: Write,
@@ -155,7 +163,7 @@ pub struct Connect {
 
 #[derive(Args)]
 pub struct Disconnect {
-    /// The connections
+    /// The connections; - is standard input
     #[arg(required = true)]
     pub connections: Vec<String>,
     #[command(flatten)]

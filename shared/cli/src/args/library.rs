@@ -2,53 +2,68 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
+use domain::asset::{AssetKindFilter, AssetSort, UploadMetadata};
+use domain::element::{ElementType, Lifecycle};
+use domain::limits::RENDITION_WIDTHS;
 
-use super::{Listing, Search};
+use super::{Listing, On, Search, one_of};
 
 #[derive(Subcommand)]
 pub enum Asset {
     /// Upload images or videos
     Put {
-        /// The files, or folders of files
+        /// The files, or folders of files; - is a file on standard input
         #[arg(required = true)]
         files: Vec<PathBuf>,
-        /// Put them on this canvas, each as a node, those of a folder together
-        #[arg(long, value_name = "CANVAS")]
+        /// The files of the folders in folders, too
+        #[arg(long, short)]
+        recursive: bool,
+        /// Put them on this canvas, each as a node, with a folder among them all in one grid; without it, the one of `canvas use`
+        #[arg(long, value_name = "CANVAS", env = "CANVAS_ON")]
         on: Option<String>,
+        /// Put them on no canvas
+        #[arg(long)]
+        no_canvas: bool,
         /// Without a node, for example a mask
-        #[arg(long, requires = "on")]
+        #[arg(long)]
         no_node: bool,
         /// Private metadata: auto removes it and keeps the original for you, keep leaves it, strip removes it for good
-        #[arg(long, value_name = "RULE")]
+        #[arg(long, value_name = "RULE", value_parser = one_of(UploadMetadata::ALL, UploadMetadata::as_str))]
         metadata: Option<String>,
         /// Upload them once more if they were uploaded before
         #[arg(long)]
         again: bool,
     },
-    /// Download an image or video
+    /// Download images and videos
     Get {
-        /// The asset
-        asset: String,
-        /// Where to write it; - is standard output
-        #[arg(long, short, value_name = "FILE")]
+        /// Assets, and nodes of the canvas; - is standard input
+        #[arg(required = true)]
+        assets: Vec<String>,
+        /// Where to write them: a file, a folder, or - for standard output
+        #[arg(long, short, value_name = "FILE|DIR|-")]
         output: PathBuf,
-        /// A smaller rendition, of a video: of its poster: 64, 128, 256, 512, 1024 or 2048 pixels wide
-        #[arg(long, value_name = "PIXELS")]
-        width: Option<u32>,
+        #[command(flatten)]
+        on: On,
+        /// A smaller rendition of this width; of a video, of its poster
+        #[arg(long, value_name = "PIXELS", value_parser = PossibleValuesParser::new(RENDITION_WIDTHS.map(|it| it.to_string())))]
+        width: Option<String>,
         /// The file as it was uploaded, if you own the asset and private metadata was removed from it
         #[arg(long, conflicts_with = "width")]
         original: bool,
     },
     /// Show what is known about an image or video
     Show {
-        /// The asset
+        /// The asset, or a node of the canvas
         asset: String,
+        #[command(flatten)]
+        on: On,
     },
     /// List images, or videos
     List {
-        /// image, video, prompt or all; images and prompts without it
-        #[arg(long)]
+        /// Their kind; images and prompts without it
+        #[arg(long, value_parser = one_of(AssetKindFilter::ALL, AssetKindFilter::as_str))]
         kind: Option<String>,
         /// Those of a canvas instead of your own
         #[arg(long, value_name = "CANVAS")]
@@ -65,8 +80,8 @@ pub enum Asset {
         /// Only what a node with this tag shows
         #[arg(long)]
         tag: Option<String>,
-        /// new, old, name or size; last changed first without it
-        #[arg(long, value_name = "ORDER")]
+        /// Their order; last changed first without it
+        #[arg(long, value_name = "ORDER", value_parser = one_of(AssetSort::ALL, AssetSort::as_str))]
         sort: Option<String>,
         #[command(flatten)]
         search: Search,
@@ -77,8 +92,8 @@ pub enum Asset {
 pub enum Element {
     /// List Elements
     List {
-        /// active (default) or archived
-        #[arg(long)]
+        /// Their state; active without it
+        #[arg(long, value_parser = one_of(Lifecycle::ALL, Lifecycle::as_str))]
         state: Option<String>,
         #[command(flatten)]
         search: Search,
@@ -99,11 +114,11 @@ pub enum Element {
     Create {
         /// Name
         name: String,
-        /// Its type, for example product/object
-        #[arg(long = "type", value_name = "TYPE")]
+        /// Its type
+        #[arg(long = "type", value_name = "TYPE", value_parser = one_of(ElementType::ALL, ElementType::as_str))]
         kind: String,
-        /// Images of it
-        #[arg(long = "source", value_name = "ASSET")]
+        /// Images of it: assets, files, or nodes of the canvas of `canvas use`
+        #[arg(long = "source", value_name = "PICTURE")]
         sources: Vec<String>,
         /// How to use it
         #[arg(long)]
@@ -120,10 +135,10 @@ pub enum Element {
         #[arg(long)]
         name: Option<String>,
         /// Its type
-        #[arg(long = "type", value_name = "TYPE")]
+        #[arg(long = "type", value_name = "TYPE", value_parser = one_of(ElementType::ALL, ElementType::as_str))]
         kind: Option<String>,
         /// Images of it, instead of those it has
-        #[arg(long = "source", value_name = "ASSET")]
+        #[arg(long = "source", value_name = "PICTURE")]
         sources: Vec<String>,
         /// How to use it
         #[arg(long)]
@@ -170,9 +185,11 @@ pub enum Import {
     Image {
         /// Its URL
         url: String,
-        /// The canvas
-        #[arg(long, value_name = "CANVAS")]
-        on: String,
+        #[command(flatten)]
+        on: On,
+        /// Write them to a file or folder, too; - is standard output
+        #[arg(long, short, value_name = "FILE|DIR|-")]
+        output: Option<PathBuf>,
         /// Title of the node
         #[arg(long)]
         title: Option<String>,
@@ -181,9 +198,11 @@ pub enum Import {
     Product {
         /// URL of the page
         url: String,
-        /// The canvas
-        #[arg(long, value_name = "CANVAS")]
-        on: String,
+        #[command(flatten)]
+        on: On,
+        /// Write them to a file or folder, too; - is standard output
+        #[arg(long, short, value_name = "FILE|DIR|-")]
+        output: Option<PathBuf>,
         /// One variant of the product, as key=value
         #[arg(long, value_name = "KEY=VALUE")]
         variant: Option<String>,

@@ -1,21 +1,27 @@
 //! The arguments of the command line.
 
+mod examples;
 mod graph;
 mod library;
+mod operations;
 mod work;
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use domain::canvas::Theme;
 
 pub use graph::*;
 pub use library::*;
+pub use operations::example;
 pub use work::*;
 
 /// Work with canvases of Canvas Service
 ///
-/// A CANVAS is named by its handle (canvas:<owner>:<id>), by its id when it is your own, or by the URL of its page.
+/// Things are named by their handles, ids, short names (n12) and titles, or by the beginning of an id or title (4 characters) that only
+/// one of them has. A canvas also has the URL of its page.
 #[derive(Parser)]
 #[command(name = "canvas", version, max_term_width = 100, after_help = EXIT_STATUS)]
 pub struct Arguments {
@@ -30,20 +36,23 @@ Exit status: 0 done, 1 the work failed or was canceled, or the review says no, 2
 4 credential or role, 5 not found, 6 conflict, 7 funds, 8 unreachable or busy after retries, 9 still running at the \
 timeout, 130 interrupted. An interruption never cancels work.";
 
+/// The heading of the options of every command, which come after those of the command itself.
+const EVERY: &str = "Options of every command";
+
 /// Options of every command.
 #[derive(Args)]
 pub struct Global {
     /// Print the service's answer as JSON, and errors as JSON on standard error
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = EVERY)]
     pub json: bool,
-    /// Print results only, no progress
-    #[arg(long, short, global = true)]
+    /// Print only the handles of what is made or listed, one a line, and no progress
+    #[arg(long, short, global = true, help_heading = EVERY)]
     pub quiet: bool,
     /// Profile of the configuration to use
-    #[arg(long, global = true, value_name = "NAME", env = "CANVAS_PROFILE")]
+    #[arg(long, global = true, help_heading = EVERY, value_name = "NAME", env = "CANVAS_PROFILE")]
     pub profile: Option<String>,
     /// Address of the service, for example https://canvas.example.com
-    #[arg(long, global = true, value_name = "URL", env = "CANVAS_BASE_URL")]
+    #[arg(long, global = true, help_heading = EVERY, value_name = "URL", env = "CANVAS_BASE_URL")]
     pub base_url: Option<String>,
     /// Whether the address is an argument, and the profile comes from the environment, over which arguments take precedence.
     #[arg(skip)]
@@ -57,12 +66,22 @@ impl Arguments {
     ///
     /// If they are not understood, or ask for help.
     pub fn from_env() -> Result<Self, clap::Error> {
-        let matches = Self::command().try_get_matches()?;
+        let matches = command().try_get_matches()?;
         let mut arguments = Self::from_arg_matches(&matches)?;
         arguments.global.address_precedes_profile = matches.value_source("base_url") == Some(ValueSource::CommandLine)
             && matches.value_source("profile") == Some(ValueSource::EnvVariable);
         Ok(arguments)
     }
+}
+
+/// The command line with the examples of its commands.
+pub fn command() -> clap::Command {
+    examples::with_examples(Arguments::command())
+}
+
+/// A parser of the names in a list of values.
+fn one_of<T: Copy>(all: &[T], name: fn(T) -> &'static str) -> PossibleValuesParser {
+    all.iter().map(|it| name(*it)).collect::<Vec<_>>().into()
 }
 
 #[derive(Subcommand)]
@@ -82,6 +101,8 @@ pub enum Command {
     List(Listing),
     /// Make a canvas
     New(New),
+    /// Use a canvas where none is named, and show which one
+    Use(Use),
     /// Open a canvas in a browser
     Open(OnCanvas),
     /// Show a canvas as text
@@ -97,7 +118,7 @@ pub enum Command {
     Connect(Connect),
     /// Delete connections
     Disconnect(Disconnect),
-    /// Follow canvases and runs until the runs have ended
+    /// Follow canvases and runs until nothing runs
     Watch(Watch),
     /// Show the findings of a canvas, and whether it may be called done
     Review(OnCanvas),
@@ -212,16 +233,35 @@ pub struct New {
     pub agent: bool,
 }
 
+/// The canvas that a command works on.
+#[derive(Args, Clone)]
+pub struct On {
+    /// The canvas; without it, the one of `canvas use`
+    #[arg(long, value_name = "CANVAS", env = "CANVAS_ON")]
+    pub on: Option<String>,
+}
+
+/// The canvas that a command shows.
 #[derive(Args)]
 pub struct OnCanvas {
+    /// The canvas; without it, the one of `canvas use`
+    #[arg(value_name = "CANVAS", env = "CANVAS_ON")]
+    pub on: Option<String>,
+}
+
+#[derive(Args)]
+pub struct Use {
     /// The canvas
-    pub canvas: String,
+    pub canvas: Option<String>,
+    /// Use none any more
+    #[arg(long, conflicts_with = "canvas")]
+    pub none: bool,
 }
 
 #[derive(Args)]
 pub struct Show {
-    /// The canvas
-    pub canvas: String,
+    #[command(flatten)]
+    pub canvas: OnCanvas,
     /// Only this Section and its members
     #[arg(long, value_name = "NODE")]
     pub section: Option<String>,
@@ -235,10 +275,10 @@ pub struct Show {
 
 #[derive(Args)]
 pub struct View {
-    /// The canvas
-    pub canvas: String,
-    /// Write the PNG to this file; - is standard output
-    #[arg(long, short, value_name = "FILE")]
+    #[command(flatten)]
+    pub canvas: OnCanvas,
+    /// Write the PNG to this file or folder; - is standard output
+    #[arg(long, short, value_name = "FILE|DIR|-")]
     pub output: Option<PathBuf>,
     /// Only this Section
     #[arg(long, value_name = "NODE", conflicts_with = "nodes")]
@@ -252,14 +292,14 @@ pub struct View {
     /// Number the nodes, and print which number is which node
     #[arg(long)]
     pub labels: bool,
-    /// Colors: light (default) or dark
-    #[arg(long)]
+    /// Colors; light without it
+    #[arg(long, value_parser = one_of(Theme::ALL, Theme::as_str))]
     pub theme: Option<String>,
 }
 
 #[derive(Args)]
 pub struct Watch {
-    /// Canvases, runs and jobs; all of your runs without any
+    /// Canvases, runs and jobs, - for those on standard input; all of your runs without any
     pub subjects: Vec<String>,
     /// Give up after this time
     #[arg(long, value_name = "SECONDS")]

@@ -3,15 +3,17 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use domain::action::Medium;
+use domain::job::{JobStatus, MaskMode, RunKind};
 
-use super::{Listing, Position};
+use super::{Listing, On, Position, one_of};
 
 #[derive(Subcommand)]
 pub enum Action {
     /// List the Actions
     List {
-        /// image or video: what they read; image without it
-        #[arg(long)]
+        /// What they read; images without it
+        #[arg(long, value_parser = one_of(Medium::ALL, Medium::as_str))]
         medium: Option<String>,
         #[command(flatten)]
         search: Search,
@@ -25,14 +27,14 @@ pub enum Action {
     Run {
         /// Its key, for example resize
         action: String,
-        /// Images, or a video: node: or asset: handles. With --with, --then, or more than the Action reads, each gets a result of its own
+        /// Images, or a video: nodes, assets, files or https: URLs; - is standard input. With --with, --then, or more than the Action reads, each gets a result of its own
         #[arg(required = true)]
         inputs: Vec<String>,
         /// A parameter, as name=value
         #[arg(long = "param", short, value_name = "NAME=VALUE")]
         params: Vec<String>,
         /// The second image of an Action that reads two
-        #[arg(long, value_name = "IMAGE")]
+        #[arg(long, value_name = "PICTURE")]
         with: Option<String>,
         /// The next Action, as {"action": …, "params": {…}, "with": …}; repeat it for more
         #[arg(long, value_name = "JSON")]
@@ -43,7 +45,7 @@ pub enum Action {
         #[command(flatten)]
         position: Position,
         #[command(flatten)]
-        start: CanvasStart,
+        start: Box<CanvasStart>,
     },
 }
 
@@ -63,7 +65,7 @@ pub struct Start {
     /// Say what it would cost, and start nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Start nothing that costs more credits than this
+    /// Agree to every price up to this, and start nothing that costs more
     #[arg(long, value_name = "CREDITS")]
     pub max_credits: Option<u64>,
     /// Agree to the price
@@ -78,14 +80,16 @@ pub struct Start {
     /// Give up waiting after this time; the work goes on
     #[arg(long, value_name = "SECONDS")]
     pub timeout: Option<u64>,
+    /// Write what is made to a file or folder, too; - is standard output
+    #[arg(long, short, value_name = "FILE|DIR|-", conflicts_with_all = ["no_wait", "dry_run"])]
+    pub output: Option<PathBuf>,
 }
 
 /// Options of every start of work on a canvas.
 #[derive(Args)]
 pub struct CanvasStart {
-    /// The canvas
-    #[arg(long, value_name = "CANVAS")]
-    pub on: String,
+    #[command(flatten)]
+    pub on: On,
     #[command(flatten)]
     pub start: Start,
 }
@@ -98,8 +102,8 @@ pub struct Generate {
     /// The text node or sticky that holds the prompt
     #[arg(long, value_name = "NODE", conflicts_with = "prompt")]
     pub prompt_node: Option<String>,
-    /// An image to use, as HANDLE or HANDLE=ROLE
-    #[arg(long = "reference", short, value_name = "HANDLE[=ROLE]")]
+    /// An image to use: a node, an asset, a file or an https: URL, with =ROLE after it if it has one
+    #[arg(long = "reference", short, value_name = "PICTURE[=ROLE]")]
     pub references: Vec<String>,
     #[command(flatten)]
     pub options: GenerationOptions,
@@ -109,14 +113,14 @@ pub struct Generate {
 pub struct Edit {
     #[command(flatten)]
     pub generate: Generate,
-    /// The image to change: a node: or asset: handle
-    #[arg(long, value_name = "HANDLE")]
+    /// The image to change: a node, an asset, a file or an https: URL
+    #[arg(long, value_name = "PICTURE")]
     pub source: Option<String>,
-    /// A mask of the source: a node: or asset: handle, or a PNG, JPEG, WebP or GIF file. White changes, or what is transparent
-    #[arg(long, value_name = "HANDLE|FILE", requires = "source")]
+    /// A mask of the source, named as the source. White changes, or what is transparent
+    #[arg(long, value_name = "PICTURE", requires = "source")]
     pub mask: Option<String>,
-    /// What of the mask is read: auto, alpha or luminance
-    #[arg(long, value_name = "MODE", requires = "mask")]
+    /// What of the mask is read
+    #[arg(long, value_name = "MODE", requires = "mask", value_parser = one_of(MaskMode::ALL, MaskMode::as_str))]
     pub mask_mode: Option<String>,
     /// Change what the mask keeps, and the reverse
     #[arg(long, requires = "mask")]
@@ -131,7 +135,8 @@ pub struct Edit {
 
 #[derive(Args)]
 pub struct Vary {
-    /// The image: a node: or asset: handle
+    /// The image: a node, an asset, a file or an https: URL
+    #[arg(value_name = "PICTURE")]
     pub source: String,
     #[command(flatten)]
     pub options: GenerationOptions,
@@ -187,14 +192,14 @@ pub struct Video {
     /// The model: its handle, or its name
     #[arg(long, short)]
     pub model: String,
-    /// The first frame: a node: or asset: handle
-    #[arg(long, value_name = "HANDLE")]
+    /// The first frame: a node, an asset, a file or an https: URL
+    #[arg(long, value_name = "PICTURE")]
     pub first_frame: Option<String>,
     /// The last frame
-    #[arg(long, value_name = "HANDLE")]
+    #[arg(long, value_name = "PICTURE")]
     pub last_frame: Option<String>,
     /// An image to use
-    #[arg(long = "reference", short, value_name = "HANDLE")]
+    #[arg(long = "reference", short, value_name = "PICTURE")]
     pub references: Vec<String>,
     /// Length
     #[arg(long, value_name = "SECONDS")]
@@ -208,23 +213,20 @@ pub struct Video {
     /// Make sound, too
     #[arg(long)]
     pub audio: bool,
-    /// The canvas of the nodes that are named, and of the node that receives the video
-    #[arg(long, value_name = "CANVAS")]
+    /// The canvas of the nodes that are named, and of the node that receives the video; without it, the one of `canvas use`
+    #[arg(long, value_name = "CANVAS", env = "CANVAS_ON")]
     pub on: Option<String>,
     /// Put the video on the canvas, in a new node; also where it goes says so
-    #[arg(long, requires = "on")]
+    #[arg(long)]
     pub place: bool,
     /// Put the video on the canvas, in this video node
-    #[arg(long, value_name = "NODE", requires = "on", conflicts_with_all = ["place", "x", "y", "near", "section", "title"])]
+    #[arg(long, value_name = "NODE", conflicts_with_all = ["place", "x", "y", "near", "section", "title"])]
     pub target: Option<String>,
     /// Title of the new node
-    #[arg(long, requires = "on")]
+    #[arg(long)]
     pub title: Option<String>,
     #[command(flatten)]
     pub position: Position,
-    /// Write the video to this file when it is done; - is standard output
-    #[arg(long, short, value_name = "FILE", conflicts_with_all = ["no_wait", "dry_run"])]
-    pub output: Option<PathBuf>,
     #[command(flatten)]
     pub wanted: Wanted,
     #[command(flatten)]
@@ -247,7 +249,7 @@ pub enum Recipe {
     Run {
         /// The Recipe
         recipe: String,
-        /// An input, as name=value: a text, or a node: or asset: handle; name=- reads standard input
+        /// An input, as name=value: a text, or a picture (a node, an asset, a file or an https: URL); name=- reads standard input
         #[arg(long = "input", short, value_name = "NAME=VALUE")]
         inputs: Vec<String>,
         /// One of its versions
@@ -275,9 +277,8 @@ pub enum Recipe {
         /// One of its versions
         #[arg(long)]
         version: Option<String>,
-        /// The canvas
-        #[arg(long, value_name = "CANVAS")]
-        on: String,
+        #[command(flatten)]
+        on: On,
         #[command(flatten)]
         position: Position,
     },
@@ -298,11 +299,11 @@ pub enum Model {
 pub enum Run {
     /// List runs and jobs
     List {
-        /// image, action, video or recipe
-        #[arg(long)]
+        /// Their kind
+        #[arg(long, value_parser = one_of(RunKind::ALL, RunKind::as_str))]
         kind: Option<String>,
-        /// queued, running, succeeded, …
-        #[arg(long)]
+        /// Their status
+        #[arg(long, value_parser = one_of(JobStatus::ALL, JobStatus::as_str))]
         status: Option<String>,
         /// Those that write to a canvas
         #[arg(long, value_name = "CANVAS")]
@@ -317,17 +318,21 @@ pub enum Run {
     },
     /// Wait until runs and jobs have ended
     Wait {
-        /// The runs and jobs
+        /// The runs and jobs; - is standard input
         #[arg(required = true)]
         runs: Vec<String>,
         /// Give up after this time in all; the work goes on
         #[arg(long, value_name = "SECONDS")]
         timeout: Option<u64>,
+        /// Write what is made to a file or folder, too; - is standard output
+        #[arg(long, short, value_name = "FILE|DIR|-")]
+        output: Option<PathBuf>,
     },
-    /// Cancel a run or job
+    /// Cancel runs and jobs, and wait up to 10 s for their end
     Cancel {
-        /// The run or job
-        run: String,
+        /// The runs and jobs; - is standard input
+        #[arg(required = true)]
+        runs: Vec<String>,
         /// Delete the nodes that were made for it and are still empty
         #[arg(long)]
         remove_targets: bool,
@@ -347,8 +352,8 @@ pub enum Run {
     Output {
         /// The job
         job: String,
-        /// Where to write it; - is standard output
-        #[arg(long, short, value_name = "FILE")]
+        /// Where to write it: a file, a folder, or - for standard output
+        #[arg(long, short, value_name = "FILE|DIR|-")]
         output: PathBuf,
     },
 }

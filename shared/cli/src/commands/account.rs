@@ -91,7 +91,11 @@ pub fn profile(global: &Global, command: &ProfileCommand) -> Outcome {
         .iter()
         .map(|(name, it)| json!({"name": name, "baseUrl": it.base_url, "current": is_current(name)}))
         .collect();
-    Output::new(global.json, global.quiet).value(&json!({"profiles": list}), || {
+    let output = Output::new(global.json, global.quiet);
+    output.value(&json!({"profiles": list}), || {
+        if output.quiet {
+            return joined(profiles.keys(), "\n");
+        }
         rows(&["", "profile", "service"], profiles, |(name, it)| {
             vec![if is_current(name) { "*".into() } else { String::new() }, text(name), text(&it.base_url)]
         })
@@ -155,6 +159,7 @@ pub async fn doctor(context: &Context) -> Outcome {
                     | Failure::Unwritten(text)
                     | Failure::NoToken(text)
                     | Failure::NotFound(text)
+                    | Failure::Ambiguous(text)
                     | Failure::Running(text)
                     | Failure::Silent(text)
                     | Failure::Disconnected(text) => text.clone(),

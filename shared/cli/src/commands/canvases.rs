@@ -4,21 +4,24 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{IsTerminal, stdout};
 
+use client::answers::CanvasRead;
 use client::{Call, Item, List, Pages};
 use domain::canvas::{CanvasSummary, Node};
 use domain::metadata::WritableMetadata;
 use domain::review::Validation;
 use serde_json::json;
 
-use crate::args::{Listing, New, Show, View};
-use crate::context::{Context, canvas, page};
+use super::files::{is_folder, is_stdio, name_in_folder};
+use crate::args::{Listing, New, Show, Use, View};
+use crate::context::{Context, page};
 use crate::failure::{Failure, Outcome, file, not_found, usage};
 use crate::journal;
 use crate::output::{is_unread, joined, optional, plain_lines, put, rows, text, time};
+use crate::profile::Configuration;
 use crate::terminal;
 
-/// Prints one page of a list, or with `--all` every item: as JSON, one on each line. An item that this release cannot read is a row of
-/// its JSON.
+/// Prints one page of a list, or with `--all` every item: as JSON, one on each line. The first cell of a row is the title, the second
+/// one names the item in other commands; `--quiet` prints that alone. An item that this release cannot read is a row of its JSON.
 pub async fn listed<T: List>(
     context: &Context,
     listing: &Listing,
@@ -26,8 +29,11 @@ pub async fn listed<T: List>(
     head: &[&str],
     row: impl Fn(T::Item) -> Vec<String>,
 ) -> Outcome {
-    let people =
-        |items: Vec<Item<T::Item>>| rows(head, items, |item| item.value().map_or_else(|| vec![text(&item)], &row));
+    let cells = |item: Item<T::Item>| item.value().map_or_else(|| vec![text(&item)], &row);
+    let people = |items: Vec<Item<T::Item>>| match context.output.quiet {
+        true => joined(items.into_iter().filter_map(|item| cells(item).into_iter().nth(1)), "\n"),
+        false => rows(head, items, cells),
+    };
     if !listing.all {
         let answer = page(list(), listing).await?;
         let (items, next) = answer.items()?;
@@ -53,9 +59,12 @@ pub async fn listed<T: List>(
 
 pub async fn list(context: &Context, listing: &Listing) -> Outcome {
     let row = |it: CanvasSummary| {
-        vec![text(it.handle), optional(it.access_role), text(it.node_count), time(it.updated_at), text(it.title)]
+        // A person pastes the short name; a program gets the handle.
+        let name = it.slug.filter(|_| stdout().is_terminal() && !context.output.quiet);
+        let name = name.unwrap_or_else(|| it.handle.to_string());
+        vec![text(it.title), text(name), optional(it.access_role), text(it.node_count), time(it.updated_at)]
     };
-    let head = ["canvas", "role", "nodes", "changed", "title"];
+    let head = ["title", "canvas", "role", "nodes", "changed"];
     listed(context, listing, || context.client.list_canvases(), &head, row).await
 }
 
@@ -91,23 +100,38 @@ pub async fn new(context: &Context, new: &New) -> Outcome {
     Ok(())
 }
 
+/// Chooses the default canvas of this service, or shows it.
+pub async fn use_canvas(context: &Context, used: &Use) -> Outcome {
+    let mut configuration = Configuration::load()?;
+    if let Some(name) = &used.canvas {
+        let CanvasRead { canvas, .. } = context.client.get_canvas(&context.canvas(name).await?).await?.value()?;
+        configuration.canvases.insert(context.origin.clone(), canvas.handle.to_string());
+        configuration.save()?;
+    } else if used.none {
+        configuration.canvases.remove(&context.origin);
+        configuration.save()?;
+    }
+    let present = configuration.canvases.get(&context.origin);
+    context.output.value(&json!({"canvas": present}), || optional(present));
+    Ok(())
+}
+
 /// The address of a canvas's page.
-async fn page_of(context: &Context, reference: &str) -> Outcome<String> {
-    let named = canvas(reference)?;
-    if domain::id::is_slug(&named) {
+async fn page_of(context: &Context, named: &str) -> Outcome<String> {
+    if domain::id::is_slug(named) {
         return Ok(format!("{}/c/{named}", context.origin));
     }
     let parts: Vec<&str> = named.split(':').collect();
     let (owner, id) = match parts[..] {
         ["canvas", owner, id] => (owner.to_owned(), id),
         ["canvas", id] | [id] => (context.uid().await?, id),
-        _ => return usage(format!("{reference} is not a canvas")),
+        _ => return usage(format!("{named} is not a canvas")),
     };
     Ok(format!("{}/c/{owner}/{id}", context.origin))
 }
 
-pub async fn open(context: &Context, reference: &str) -> Outcome {
-    let url = page_of(context, reference).await?;
+pub async fn open(context: &Context, on: Option<&str>) -> Outcome {
+    let url = page_of(context, &context.on(on).await?).await?;
     context.output.value(&json!({"url": url}), || url.clone());
     if !context.output.json && stdout().is_terminal() && !terminal::browse(&url) {
         context.output.remark("No browser was found: open the address above.");
@@ -116,18 +140,19 @@ pub async fn open(context: &Context, reference: &str) -> Outcome {
 }
 
 pub async fn show(context: &Context, show: &Show) -> Outcome {
-    let named = canvas(&show.canvas)?;
-    if !context.output.json {
+    let named = context.on(show.canvas.on.as_deref()).await?;
+    let section = context.node_if(&named, show.section.clone()).await?;
+    if !context.output.json && !context.output.quiet {
         let ids = if show.ids { "full" } else { "refs" };
         let read = context.client.get_canvas_outline(&named).query("ids", ids).query("connections", true);
-        let outline =
-            read.query_if("section", show.section.as_deref()).query_if("cursor", show.cursor.as_deref()).await?;
+        let outline = read.query_if("section", section.as_deref()).query_if("cursor", show.cursor.as_deref()).await?;
         context.output.line(plain_lines(outline.text().trim_end()));
         return Ok(());
     }
     let read = context.client.get_canvas(&named).await?;
-    let Some(section) = &show.section else {
-        context.output.body(&read, String::new);
+    let handles = |nodes: &[Node]| joined(nodes.iter().map(|node| &node.handle), "\n");
+    let Some(section) = &section else {
+        context.output.answer(&read, |it| handles(&it.canvas.nodes.values().collect::<Vec<_>>()));
         return Ok(());
     };
     let canvas = read.value()?.canvas;
@@ -135,24 +160,26 @@ pub async fn show(context: &Context, show: &Show) -> Outcome {
     let by_ref = canvas.nodes.values().find(|node| node.short.is_some_and(|short| short.to_string() == id));
     let by_id = canvas.nodes.values().find(|node| node.id.as_str() == id);
     let Some(Node { id, .. }) = by_id.or(by_ref) else {
-        return not_found(format!("{} has no Section {section}", show.canvas));
+        return not_found(format!("{} has no Section {section}", canvas.handle));
     };
     let belongs =
         |node: &Node| node.id == id || node.metadata.read::<WritableMetadata>().section_id.as_ref() == Some(&id);
     let nodes: Vec<Node> = canvas.nodes.values().filter(belongs).collect();
-    context.output.value(&json!({"revision": canvas.revision, "nodes": nodes}), String::new);
+    context.output.value(&json!({"revision": canvas.revision, "nodes": nodes}), || handles(&nodes));
     Ok(())
 }
 
 /// The image goes to a file, to a pipe, or onto a terminal that can show it.
 pub async fn view(context: &Context, view: &View) -> Outcome {
-    let named = canvas(&view.canvas)?;
-    let nodes = (!view.nodes.is_empty()).then(|| view.nodes.join(","));
+    let named = context.on(view.canvas.on.as_deref()).await?;
+    let nodes = context.nodes(&named, view.nodes.clone()).await?;
+    let nodes = (!nodes.is_empty()).then(|| nodes.join(","));
+    let section = context.node_if(&named, view.section.clone()).await?;
     let png = context
         .client
         .render_canvas(&named)
         .header(http::header::ACCEPT, "image/png")
-        .query_if("section", view.section.as_deref())
+        .query_if("section", section)
         .query_if("nodes", nodes)
         .query_if("width", view.width)
         .query_if("labels", view.labels.then_some(true))
@@ -160,18 +187,25 @@ pub async fn view(context: &Context, view: &View) -> Outcome {
         .await?;
     let labels: BTreeMap<String, String> =
         png.header("x-canvas-labels").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    match view.output.as_ref().filter(|path| path.as_os_str() != "-") {
+    match view.output.as_ref().filter(|path| !is_stdio(path)) {
         Some(path) => {
-            fs::write(path, &png.body).map_err(|error| file(path, &error))?;
+            let path = match is_folder(path) {
+                true => {
+                    fs::create_dir_all(path).map_err(|error| file(path, &error))?;
+                    path.join(name_in_folder("board", &named, "image/png"))
+                }
+                false => path.clone(),
+            };
+            fs::write(&path, &png.body).map_err(|error| file(&path, &error))?;
             let said = json!({"file": path, "bytes": png.body.len(), "labels": labels});
-            context.output.value(&said, || path.display().to_string());
+            context.output.wrote(&path, &said);
         }
         None if context.output.json => return usage("name a file for the image: --output FILE"),
         None if view.output.is_some() || !stdout().is_terminal() => put(&png.body),
         None => match terminal::Graphics::of_environment() {
             Some(graphics) => put(graphics.show(&png.body).as_bytes()),
             None => {
-                let url = page_of(context, &view.canvas).await?;
+                let url = page_of(context, &named).await?;
                 context.output.line(terminal::link(&url));
                 context.output.remark("This terminal does not show images: --output FILE writes it to a file.");
             }
@@ -185,8 +219,8 @@ pub async fn view(context: &Context, view: &View) -> Outcome {
     Ok(())
 }
 
-pub async fn review(context: &Context, reference: &str) -> Outcome {
-    let review = context.client.review_canvas(&canvas(reference)?).await?;
+pub async fn review(context: &Context, on: Option<&str>) -> Outcome {
+    let review = context.client.review_canvas(&context.on(on).await?).await?;
     context.output.answer(&review, |it| findings(&it.validation));
     match review.value()?.validation.completion_review.done_claim_allowed {
         true => Ok(()),

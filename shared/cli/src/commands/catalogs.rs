@@ -6,14 +6,16 @@ use client::answers::{ActionRead, ModelRead, MutationResult, RecipeRead};
 use client::{Answer, Client};
 use domain::action::{ActionInput, Parameter, ParameterType};
 use domain::counted;
+use domain::graph::NodeType;
 use serde_json::{Value, json};
 
 use super::batch::insert;
 use super::canvases::listed;
+use super::pictures::{picture, picture_if, pictures};
 use super::starts::place;
 use super::work::{Order, start, start_several};
 use crate::args::{Action, Model, Position, Recipe, Search};
-use crate::context::{Body, Context, canvas, text_or_stdin};
+use crate::context::{Body, Context, text_or_stdin};
 use crate::failure::{Outcome, usage};
 use crate::journal;
 use crate::output::{credits, joined, optional, rows, text};
@@ -25,8 +27,8 @@ pub async fn action(context: &Context, action: Action) -> Outcome {
                 let list = context.client.list_actions().query_if("q", search.as_deref());
                 list.query_if("medium", medium.as_deref())
             };
-            let row = |it: domain::action::Action| vec![text(it.slug), text(it.summary)];
-            listed(context, &listing, list, &["action", "summary"], row).await
+            let row = |it: domain::action::Action| vec![text(it.title), text(it.slug), text(it.summary)];
+            listed(context, &listing, list, &["title", "action", "summary"], row).await
         }
         Action::Show { action } => {
             let action = context.client.get_action(&action).await?;
@@ -43,7 +45,10 @@ pub async fn action(context: &Context, action: Action) -> Outcome {
             Ok(())
         }
         Action::Run { action, inputs, params, with, then, targets, position, start: options } => {
-            let on = canvas(&options.on)?;
+            let on = context.on(options.on.on.as_deref()).await?;
+            let inputs = pictures(context, Some(&on), &inputs).await?;
+            let with = picture_if(context, Some(&on), with).await?;
+            let targets = context.nodes(&on, targets).await?;
             let known = context.client.get_action(&action).await?.value()?.action;
             let params = parameters(&known.parameters, &params)?;
             let is_single =
@@ -53,7 +58,7 @@ pub async fn action(context: &Context, action: Action) -> Outcome {
                 body.insert("fit".into(), true.into());
             }
             match targets.as_slice() {
-                [] => _ = body.insert("place".into(), place(position, None)),
+                [] => _ = body.insert("place".into(), place(context, &on, position, None).await?),
                 [target] if is_single => _ = body.insert("targetNodeId".into(), json!(target)),
                 targets => _ = body.insert("targetNodeIds".into(), json!(targets)),
             }
@@ -139,9 +144,9 @@ pub async fn model(context: &Context, model: Model) -> Outcome {
             let row = |it: domain::model::Model| {
                 let name = with_stand_in(text(it.model_id), it.stand_in);
                 let can = joined(it.capabilities, " ");
-                vec![name, text(it.kind), text(it.credit_cost), text(it.provider_label), can, text(it.handle)]
+                vec![name, text(it.handle), text(it.kind), text(it.credit_cost), text(it.provider_label), can]
             };
-            listed(context, &listing, list, &["model", "kind", "credits", "provider", "can", "handle"], row).await
+            listed(context, &listing, list, &["name", "model", "kind", "credits", "provider", "can"], row).await
         }
         Model::Show { model } => {
             let handle = context.model(&model).await?;
@@ -175,24 +180,26 @@ pub async fn recipe(context: &Context, recipe: Recipe) -> Outcome {
         Recipe::List(Search { search, listing }) => {
             let list = || context.client.list_recipes().query_if("q", search.as_deref());
             let row = |it: domain::recipe::Recipe| {
-                vec![text(it.id), text(it.credit_cost), text(it.name), optional(it.summary)]
+                vec![text(it.name), text(it.id), text(it.credit_cost), optional(it.summary)]
             };
-            listed(context, &listing, list, &["recipe", "credits", "name", "summary"], row).await
+            listed(context, &listing, list, &["name", "recipe", "credits", "summary"], row).await
         }
         Recipe::Show { recipe, version } => {
-            let recipe = context.client.get_recipe(&recipe).query_if("version", version).await?;
+            let recipe =
+                context.client.get_recipe(&context.recipe(&recipe).await?).query_if("version", version).await?;
             context.output.answer(&recipe, shown_recipe);
             Ok(())
         }
         Recipe::Run { recipe, inputs, version, instance, model, near, section, start: options } => {
-            let on = canvas(&options.on)?;
-            let mut body =
-                Body::from_iter([("canvasId".into(), json!(on)), ("inputs".into(), ports(&inputs).await?.into())]);
+            let on = context.on(options.on.on.as_deref()).await?;
+            let recipe = context.recipe(&recipe).await?;
+            let inputs = ports(context, &on, (&recipe, version.as_deref()), &inputs).await?;
+            let mut body = Body::from_iter([("canvasId".into(), json!(on)), ("inputs".into(), inputs.into())]);
             body.insert("fit".into(), true.into());
             insert(&mut body, "version", version);
-            insert(&mut body, "instanceNodeId", instance);
-            insert(&mut body, "near", near);
-            insert(&mut body, "sectionId", section);
+            insert(&mut body, "instanceNodeId", context.node_if(&on, instance).await?);
+            insert(&mut body, "near", context.node_if(&on, near).await?);
+            insert(&mut body, "sectionId", context.node_if(&on, section).await?);
             if let Some(model) = &model {
                 body.insert("model".into(), context.model(model).await?.into());
             }
@@ -201,8 +208,11 @@ pub async fn recipe(context: &Context, recipe: Recipe) -> Outcome {
             start(context, order, &options.start).await
         }
         Recipe::Fork { recipe, version, on, position } => {
-            let answer = fork(context, &recipe, version, &canvas(&on)?, position).await?;
-            context.output.answer(&answer, |it| {
+            let (recipe, on) = (context.recipe(&recipe).await?, context.on(on.on.as_deref()).await?);
+            let answer = fork(context, &recipe, version, &on, position).await?;
+            let nodes =
+                |it: &MutationResult| it.changes.changed_node_ids.iter().map(|id| format!("node:{id}")).collect();
+            context.output.made(&answer, nodes, |it| {
                 format!(
                     "{}, revision {}",
                     counted(it.changes.changed_node_ids.len(), "node"),
@@ -232,12 +242,26 @@ fn shown_recipe(RecipeRead { recipe: it }: RecipeRead) -> String {
     )
 }
 
-/// The inputs of a Recipe run.
-async fn ports(given: &[String]) -> Outcome<Body> {
+/// The inputs of a run of a version of a Recipe: texts, and pictures for the ports that take one.
+async fn ports(
+    context: &Context,
+    on: &str,
+    (recipe, version): (&str, Option<&str>),
+    given: &[String],
+) -> Outcome<Body> {
+    let known = context.client.get_recipe(recipe).query_if("version", version).await?.value()?.recipe;
+    let takes_picture = |name: &str| {
+        let port = known.inputs.iter().find(|port| port.key == name);
+        port.is_some_and(|port| matches!(port.node_type, NodeType::Image | NodeType::Video))
+    };
     let mut ports = Body::new();
     for pair in given {
         let Some((name, value)) = pair.split_once('=') else { return usage(format!("{pair} is not NAME=VALUE")) };
-        ports.insert(name.to_owned(), text_or_stdin(value).await?.into());
+        let value = match takes_picture(name) {
+            true => picture(context, Some(on), value).await?,
+            false => text_or_stdin(value).await?,
+        };
+        ports.insert(name.to_owned(), value.into());
     }
     Ok(ports)
 }
@@ -254,8 +278,8 @@ async fn fork(
     insert(&mut body, "version", version);
     insert(&mut body, "x", x);
     insert(&mut body, "y", y);
-    insert(&mut body, "near", near);
-    insert(&mut body, "sectionId", section);
+    insert(&mut body, "near", context.node_if(on, near).await?);
+    insert(&mut body, "sectionId", context.node_if(on, section).await?);
     let name = journal::hash(&[&context.origin, "fork", recipe, &Value::from(body.clone()).to_string()]);
     let entry = match journal::find(&name)? {
         Some(entry) => entry,

@@ -7,8 +7,10 @@ mod batch;
 mod canvases;
 mod catalogs;
 mod elements;
+mod files;
 mod imports;
 mod listen;
+mod pictures;
 mod runs;
 pub mod skills;
 mod starts;
@@ -27,10 +29,11 @@ pub async fn run(context: &Context, command: Command) -> Outcome {
         Command::Doctor => account::doctor(context).await,
         Command::List(listing) => canvases::list(context, &listing).await,
         Command::New(new) => canvases::new(context, &new).await,
-        Command::Open(on) => canvases::open(context, &on.canvas).await,
+        Command::Use(used) => canvases::use_canvas(context, &used).await,
+        Command::Open(on) => canvases::open(context, on.on.as_deref()).await,
         Command::Show(show) => canvases::show(context, &show).await,
         Command::View(view) => canvases::view(context, &view).await,
-        Command::Review(on) => canvases::review(context, &on.canvas).await,
+        Command::Review(on) => canvases::review(context, on.on.as_deref()).await,
         Command::Apply(apply) => batch::apply(context, &apply).await,
         Command::Node(node) => batch::node(context, node).await,
         Command::Connect(connect) => batch::connect(context, connect).await,

@@ -1,8 +1,6 @@
 //! Runs and jobs.
 
-use std::fs;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use client::answers::AssetRead;
@@ -11,25 +9,32 @@ use domain::queue::{WaitCause, WaitingFor};
 
 use super::batch::insert;
 use super::canvases::listed;
-use super::work::{ended, shown, succeeded, wait};
+use super::files::{Source, save_all};
+use super::work::{ended, print_end, shown, succeeded, wait, write_outputs};
 use crate::args::Run;
-use crate::context::{Body, Context, canvas};
-use crate::failure::{Outcome, both, file};
-use crate::output::{is_unread, put, text, time};
+use crate::context::{Body, Context};
+use crate::failure::{Outcome, both};
+use crate::output::{text, time};
+
+/// The time for which `run cancel` waits for the end.
+const CANCEL_PATIENCE: Duration = Duration::from_secs(10);
 
 pub async fn run(context: &Context, run: Run) -> Outcome {
     match run {
         Run::List { kind, status, on, listing } => {
-            let on = on.as_deref().map(canvas).transpose()?;
+            let on = match on {
+                Some(on) => Some(context.canvas(&on).await?),
+                None => None,
+            };
             let list = || {
                 let list = context.client.list_runs().query_if("kind", kind.as_deref());
                 list.query_if("status", status.as_deref()).query_if("canvasId", on.as_deref())
             };
             let row = |it: RunSummary| {
                 vec![
+                    text(it.title),
                     text(it.handle),
                     text(it.operation),
-                    text(it.title),
                     text(it.status),
                     format!("{}/{}", it.outputs.done, it.outputs.total),
                     text(it.credit_cost),
@@ -37,35 +42,57 @@ pub async fn run(context: &Context, run: Run) -> Outcome {
                     it.waiting_for.map(|waiting| waits_for(&waiting)).unwrap_or_default(),
                 ]
             };
-            let head = ["run", "operation", "title", "status", "outputs", "credits", "created", "waits for"];
+            let head = ["title", "run", "operation", "status", "outputs", "credits", "created", "waits for"];
             listed(context, &listing, list, &head, row).await
         }
         Run::Show { run } => {
-            let record = context.client.read_work(&run).await?;
+            let record = context.client.read_work(&context.run(&run).await?).await?;
             context.output.answer(&record, |it| shown(&it, record.time()));
             Ok(())
         }
-        Run::Wait { runs, timeout } => wait_for_all(context, &runs, timeout.map(Duration::from_secs)).await,
-        Run::Cancel { run, remove_targets } => {
-            let record =
-                context.client.cancel_work(&run).query_if("removeTargets", remove_targets.then_some(true)).await?;
-            context.output.answer(&record, |it| ended(&it));
-            Ok(())
+        Run::Wait { runs, timeout, output } => {
+            let runs = context.runs(runs).await?;
+            wait_for_all(context, &runs, timeout.map(Duration::from_secs), output.as_deref()).await
+        }
+        Run::Cancel { runs, remove_targets } => {
+            let mut outcome = Ok(());
+            for run in context.runs(runs).await? {
+                outcome = both(outcome, cancel(context, &run, remove_targets).await, context.output.json);
+            }
+            outcome
         }
         Run::Keep { job, on, target } => {
-            let on = on.as_deref().map(canvas).transpose()?;
+            let on = match on {
+                Some(on) => Some(context.canvas(&on).await?),
+                None => None,
+            };
+            let job = context.run(&job).await?;
             let mut body = Body::new();
             if let (Some(on), Some(target)) = (&on, target) {
                 body.insert("baseRevision".into(), context.revision(on).await?.into());
-                body.insert("targetNodeId".into(), target.into());
+                body.insert("targetNodeId".into(), context.node(on, &target).await?.into());
             }
             insert(&mut body, "canvasId", on);
             let kept = context.client.keep_job_video(&job).json(&body).prefer("handling=lenient").await?;
             context.output.answer(&kept, |AssetRead { asset, .. }| text(asset.handle));
             Ok(())
         }
-        Run::Output { job, output } => download(context, &job, &output).await,
+        Run::Output { job, output } => {
+            let job = Source::Job(context.run(&job).await?);
+            save_all(context, &[job], &output, |call| call).await
+        }
     }
+}
+
+/// Cancels work, waits for its end, and prints it with what was charged.
+async fn cancel(context: &Context, run: &str, remove_targets: bool) -> Outcome {
+    let canceled = context.client.cancel_work(run).query_if("removeTargets", remove_targets.then_some(true)).await?;
+    let record = match canceled.value()?.is_over() {
+        true => canceled,
+        false => wait(context, run, run, Some(CANCEL_PATIENCE)).await?,
+    };
+    context.output.answer(&record, |it| ended(&it));
+    Ok(())
 }
 
 /// The cause of the wait of a run in a list. Pages are printed together, so times do not depend on when one was read.
@@ -78,82 +105,26 @@ fn waits_for(waiting: &WaitingFor) -> String {
     }
 }
 
-/// Waits for each run, all of them at most `timeout`, and prints how it ended. Fails as the first one that fails.
-pub async fn wait_for_all(context: &Context, runs: &[String], timeout: Option<Duration>) -> Outcome {
+/// Waits for each run, all of them at most `timeout`, and prints how it ended. Writes what the runs have made, and fails as the first
+/// one that fails.
+pub async fn wait_for_all(
+    context: &Context,
+    runs: &[String],
+    timeout: Option<Duration>,
+    output: Option<&Path>,
+) -> Outcome {
     let began = Instant::now();
-    let mut outcome = Ok(());
+    let (mut outcome, mut records) = (Ok(()), Vec::new());
     for run in runs {
         let left = timeout.map(|timeout| timeout.saturating_sub(began.elapsed()));
         let waited = wait(context, run, run, left).await.and_then(|last| {
-            context.output.answer(&last, |it| ended(&it));
-            succeeded(&last.value()?)
+            print_end(context, &last, output)?;
+            let record = last.value()?;
+            let outcome = succeeded(&record);
+            records.push(record);
+            outcome
         });
         outcome = both(outcome, waited, context.output.json);
     }
-    outcome
-}
-
-/// Writes the file of a video to a file, or to standard output for `-`.
-pub async fn download(context: &Context, job: &str, path: &Path) -> Outcome {
-    save(context, context.client.get_job_output(job), path).await
-}
-
-/// The part of a file that has arrived. It is removed when it is dropped, so also when an interrupt ends the download.
-struct Part(PathBuf);
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        // After it was renamed, there is nothing to remove.
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
-/// Writes an answer as it arrives to a file, or to standard output for `-`. A file is complete or absent. To a
-/// pipe or a device, the bytes are written directly.
-pub async fn save<T>(context: &Context, call: client::Call<T>, path: &Path) -> Outcome {
-    if path.as_os_str() == "-" {
-        let read = call
-            .read(|_, piece| {
-                put(&piece);
-                match is_unread() {
-                    true => Err(client::Error::Unexpected("standard output is closed".into())),
-                    false => Ok(()),
-                }
-            })
-            .await;
-        // Nobody reads the rest, which is no failure.
-        if !is_unread() {
-            read?;
-        }
-        return Ok(());
-    }
-    let is_special = fs::metadata(path).is_ok_and(|it| !it.is_file() && !it.is_dir());
-    let part = (!is_special).then(|| Part(path.with_extension(format!("part-{}", std::process::id()))));
-    let target = part.as_ref().map_or(path, |part| &part.0);
-    // On a thread of its own: a pipe opens when somebody reads from it.
-    let opened = tokio::fs::File::create(target).await.map_err(|error| file(target, &error))?;
-    let mut to = opened.into_std().await;
-    let bar = context.output.byte_bar(&path.display().to_string(), 0);
-    let mut failed = None;
-    let read = call
-        .read(|head, piece| {
-            let length = head.headers().get(http::header::CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
-            bar.set_length(length.unwrap_or_default());
-            bar.inc(piece.len() as u64);
-            to.write_all(&piece).map_err(|error| {
-                failed = Some(file(target, &error));
-                client::Error::Unexpected(error.to_string())
-            })
-        })
-        .await;
-    bar.finish_and_clear();
-    if let Some(failure) = failed {
-        return Err(failure);
-    }
-    read?;
-    if part.is_some() {
-        to.sync_all().and_then(|()| fs::rename(target, path)).map_err(|error| file(path, &error))?;
-    }
-    context.output.value(&serde_json::json!({"file": path}), || path.display().to_string());
-    Ok(())
+    both(outcome, write_outputs(context, &records, output).await, context.output.json)
 }

@@ -1,5 +1,6 @@
 //! Messages about work that waits (docs/reference/status.md).
 
+use std::io::{IsTerminal, stderr};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -26,11 +27,26 @@ struct State {
     present: Option<(Waiting, Instant)>,
     said: Option<Waiting>,
     has_said: bool,
+    /// The state that was printed last, where no bar shows it.
+    status: String,
 }
 
 impl<'a> Waits<'a> {
     pub fn new(output: &'a Output, run: &'a str) -> Self {
         Self { output, run, state: Mutex::default() }
+    }
+
+    /// Prints a state that has changed where no terminal shows a bar. That work is queued is no change.
+    pub fn saw_status(&self, status: &str, is_queued: bool) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut state.status, status.to_owned());
+        let is_change = before != status && !(before.is_empty() && is_queued);
+        if is_change && !self.output.quiet && !stderr().is_terminal() {
+            match self.output.json {
+                true => self.say(status),
+                false => self.say(&format!("{} {status}", self.run)),
+            }
+        }
     }
 
     /// Records the present cause of the wait, and returns it.

@@ -1,10 +1,12 @@
 //! Following canvases and runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use client::WorkRecord;
 use client::events::{Event, Events};
+use client::{Item, Pages, WorkRecord};
+use domain::account::Scope;
+use domain::job::RunSummary;
 use domain::stream::{CanvasStreamEvent, GoneStreamEvent, PresenceStreamEvent, RoleStreamEvent, RunStreamEvent};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -12,15 +14,19 @@ use serde_json::{Value, json};
 use super::waits::warn;
 use super::work::succeeded;
 use crate::args::Watch;
-use crate::context::{Context, canvas};
+use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::names::with_stdin;
 use crate::output::{is_unread, joined, text};
 
+/// Runs among which those that are not over are looked for: the newest ones.
+const RUNS_MAX: usize = 200;
 /// Pauses between attempts to open the stream.
 const PAUSES: [u64; 5] = [1, 2, 4, 8, 15];
 
 pub async fn watch(context: &Context, watch: &Watch) -> Outcome {
-    let follow = follow(context, &watch.subjects);
+    let subjects = subjects(context, watch.subjects.clone()).await?;
+    let follow = follow(context, &subjects);
     match watch.timeout {
         None => follow.await,
         Some(seconds) => match tokio::time::timeout(Duration::from_secs(seconds), follow).await {
@@ -30,54 +36,97 @@ pub async fn watch(context: &Context, watch: &Watch) -> Outcome {
     }
 }
 
-/// Prints every event until all named runs are over or, without any, the one canvas is gone.
+/// Canvases, runs and jobs by their names. What names no canvas names a run.
+async fn subjects(context: &Context, names: Vec<String>) -> Outcome<Vec<String>> {
+    let mut subjects = Vec::new();
+    for name in with_stdin(names).await? {
+        subjects.push(match name.starts_with("run:") || name.starts_with("job:") {
+            true => name,
+            false => match context.canvas(&name).await {
+                Err(Failure::NotFound(_)) => context.run(&name).await?,
+                found => found?,
+            },
+        });
+    }
+    Ok(subjects)
+}
+
+/// The runs of the caller that are not over, by id: all, or those that write to one of these canvases.
+async fn active(context: &Context, canvases: &[String]) -> Outcome<BTreeMap<String, String>> {
+    let newest = Pages::new(|| context.client.list_runs()).take(RUNS_MAX).await?;
+    let is_here = |run: &RunSummary| {
+        let on = run.canvas_id.as_ref().map(ToString::to_string);
+        canvases.is_empty() || on.is_some_and(|on| canvases.contains(&on))
+    };
+    let runs = newest.iter().filter_map(Item::value).filter(|run| !run.status.is_terminal() && is_here(run));
+    Ok(runs.map(|run| (id(&run.handle).to_owned(), run.handle)).collect())
+}
+
+/// Prints every event until all named runs are over or, if none is named, no run of the caller on the canvases, or of all, is left.
 async fn follow(context: &Context, subjects: &[String]) -> Outcome {
-    let (runs, canvases): (Vec<&String>, Vec<&String>) =
-        subjects.iter().partition(|it| it.starts_with("run:") || it.starts_with("job:"));
-    let canvases = canvases.into_iter().map(|it| canvas(it)).collect::<Outcome<Vec<_>>>()?;
-    let mut pending: BTreeMap<&str, &str> = runs.iter().map(|it| (id(it), it.as_str())).collect();
-    let with_runs = !runs.is_empty() || subjects.is_empty();
+    let (runs, mut canvases): (Vec<String>, Vec<String>) =
+        subjects.iter().cloned().partition(|it| it.starts_with("run:") || it.starts_with("job:"));
+    let is_named = !runs.is_empty();
+    for canvas in &mut canvases {
+        if !canvas.starts_with("canvas:") {
+            *canvas = context.client.get_canvas(canvas).await?.value()?.canvas.handle.to_string();
+        }
+    }
+    // Without the scope for runs, a canvas is followed until it is gone.
+    let scopes = context.client.get_auth_status().await?.value()?.scopes;
+    let with_runs = is_named || canvases.is_empty() || scopes.iter().any(|it| *it == Scope::JobManage);
+    let mut pending: BTreeMap<String, String> = runs.iter().map(|it| (id(it).to_owned(), it.clone())).collect();
+    // Canvases whose present state has not been printed.
+    let mut unseen: BTreeSet<String> = if is_named { BTreeSet::new() } else { canvases.iter().cloned().collect() };
     let mut ended = Ok(());
     let mut stream = Stream::new(context, canvases.clone(), with_runs);
     loop {
         // After the stream is open, so that no end falls between the two.
         let is_new = stream.open().await?;
-        if is_new {
+        if is_new && is_named {
             for (id, run) in pending.clone() {
-                let read = context.client.read_work(run).query("view", "summary").await?;
+                let read = context.client.read_work(&run).query("view", "summary").await?;
                 let record = read.value()?;
-                warn(&context.output, run, &record, read.time());
+                warn(&context.output, &run, &record, read.time());
                 if record.is_over() {
-                    pending.remove(id);
+                    pending.remove(&id);
                     print_event(context, "run", &json!({"run": run, "status": record.status}));
                     ended = ended.and(succeeded(&record));
                 }
             }
-            if !runs.is_empty() && pending.is_empty() {
-                return ended;
-            }
+        } else if is_new && with_runs {
+            pending = active(context, &canvases).await?;
         }
         // Nobody reads the events to come.
-        if is_unread() {
+        if is_unread() || (with_runs && pending.is_empty() && unseen.is_empty()) {
             return ended;
         }
         let Some(event) = stream.next().await? else { continue };
-        let work = event.work();
-        let run = work.as_ref().map_or("", |work| id(work.handle()));
-        if work.is_some() && !subjects.is_empty() && !runs.iter().any(|it| id(it) == run) {
-            continue;
-        }
-        print_event(context, &event.name, &event.data);
-        if let Some(work) = work.as_ref().filter(|work| work.is_over())
-            && pending.remove(run).is_some()
-        {
-            ended = ended.and(succeeded(work));
-            if pending.is_empty() {
-                return ended;
+        let on = event.data["canvas"].as_str().unwrap_or_default();
+        match event.work() {
+            Some(work) => {
+                let run = id(work.handle()).to_owned();
+                let is_meant = match is_named {
+                    true => runs.iter().any(|it| id(it) == run),
+                    false => canvases.is_empty() || canvases.iter().any(|canvas| canvas == on),
+                };
+                if !is_meant {
+                    continue;
+                }
+                print_event(context, &event.name, &event.data);
+                if !work.is_over() {
+                    pending.entry(run).or_insert_with(|| work.handle().to_owned());
+                } else if pending.remove(&run).is_some() {
+                    ended = ended.and(succeeded(&work));
+                }
             }
-        }
-        if event.name == "gone" && canvases.len() == 1 && runs.is_empty() {
-            return ended;
+            None => {
+                print_event(context, &event.name, &event.data);
+                unseen.remove(on);
+                if event.name == "gone" && canvases.len() == 1 && !is_named {
+                    return ended;
+                }
+            }
         }
     }
 }

@@ -1,20 +1,23 @@
 //! Starting work and waiting for it.
 
 use std::io::{IsTerminal, Stdin, stdin};
+use std::path::Path;
 use std::time::Duration;
 
 use client::{Answer, Call, Client, Waiting, WorkRecord};
 use domain::Timestamp;
-use domain::job::{JobStatus, StartQuote};
+use domain::job::{JobStatus, NewTarget, StartQuote};
+use domain::recipe::run::OutputStatus;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::batch::insert;
+use super::files;
 use super::runs::wait_for_all;
 use super::waits::{Waits, warn};
 use crate::args::Start;
 use crate::context::{Body, Context, typed};
-use crate::failure::{Failure, Outcome, usage};
+use crate::failure::{Failure, Outcome, both, usage};
 use crate::journal;
 use crate::output::{credits, joined, optional, text};
 
@@ -35,17 +38,53 @@ pub struct Order<'a> {
 /// Starts work, waits for it, and prints its last record. Fails unless the work has succeeded.
 pub async fn start(context: &Context, order: Order<'_>, options: &Start) -> Outcome {
     let Some(last) = start_and_wait(context, order, options).await? else { return Ok(()) };
-    context.output.answer(&last, |record| ended(&record));
-    succeeded(&last.value()?)
+    let output = options.output.as_deref();
+    print_end(context, &last, output)?;
+    let record = last.value()?;
+    let written = write_outputs(context, std::slice::from_ref(&record), output).await;
+    both(succeeded(&record), written, context.output.json)
+}
+
+/// Prints how work has ended; with `--quiet` the handles of what it has made. While standard output is a file that it has made, on
+/// standard error.
+pub fn print_end(context: &Context, last: &Answer<WorkRecord>, output: Option<&Path>) -> Outcome {
+    match output.is_some_and(files::is_stdio) {
+        true if context.output.quiet => {}
+        true => context.output.error_line(ended(&last.value()?)),
+        false => context.output.made(last, made_handles, |record| ended(&record)),
+    }
+    Ok(())
+}
+
+/// The handles of what work has made: of nodes, and of a video that no node shows.
+fn made_handles(record: &WorkRecord) -> Vec<String> {
+    let images = record.images.iter().map(|it| &it.node_id);
+    let outputs = record.outputs.iter().filter(|it| it.is(OutputStatus::Succeeded)).map(|it| &it.node_handle);
+    let video = record.video.as_ref().map(|video| {
+        let asset = video.asset_id.as_ref().map(ToString::to_string);
+        record.targets.first().cloned().or(asset).unwrap_or_else(|| record.handle().to_owned())
+    });
+    images.chain(outputs).cloned().chain(video).collect()
+}
+
+/// Writes what work has made to where `--output` says.
+pub async fn write_outputs(context: &Context, records: &[WorkRecord], output: Option<&Path>) -> Outcome {
+    let Some(path) = output else { return Ok(()) };
+    let sources: Vec<_> = records.iter().flat_map(files::made).collect();
+    files::save_all(context, &sources, path, |call| call).await
+}
+
+/// Refuses files that would mix with the answer on standard output.
+fn check_output(context: &Context, options: &Start) -> Outcome {
+    match options.output.as_deref().is_some_and(files::is_stdio) && context.output.json {
+        true => usage("with --json, name a file or folder: --output FILE"),
+        false => Ok(()),
+    }
 }
 
 /// Starts work, waits for it, and returns its last record. With `--dry-run` and `--no-wait` it prints the price or the run, and
 /// returns `None`.
-pub async fn start_and_wait(
-    context: &Context,
-    order: Order<'_>,
-    options: &Start,
-) -> Outcome<Option<Answer<WorkRecord>>> {
+async fn start_and_wait(context: &Context, order: Order<'_>, options: &Start) -> Outcome<Option<Answer<WorkRecord>>> {
     let Some((answer, entry)) = send(context, &order, options).await? else { return Ok(None) };
     let record = answer.value()?;
     remark_replay(context, record.replayed);
@@ -82,7 +121,8 @@ pub async fn start_several(context: &Context, order: Order<'_>, options: &Start)
         context.output.body(&answer, || joined(&handles, "\n"));
         return Ok(());
     }
-    let outcome = wait_for_all(context, &handles, options.timeout.map(Duration::from_secs)).await;
+    let timeout = options.timeout.map(Duration::from_secs);
+    let outcome = wait_for_all(context, &handles, timeout, options.output.as_deref()).await;
     if matches!(outcome, Ok(()) | Err(Failure::Work)) {
         entry.end();
     }
@@ -103,10 +143,16 @@ async fn send(
     order: &Order<'_>,
     options: &Start,
 ) -> Outcome<Option<(Answer<WorkRecord>, journal::Entry)>> {
+    check_output(context, options)?;
     if options.dry_run {
         let quote = quote(context, order, options).await?;
         context.output.answer(&quote, |it| {
-            let price = format!("{}, about {} s", credits(it.credit_cost), it.estimated_seconds);
+            let mut lines = vec![format!("{}, about {} s", credits(it.credit_cost), it.estimated_seconds)];
+            lines.extend(it.targets.iter().map(|target| format!("~ {}", text(target))));
+            let new =
+                |it: &NewTarget| format!("+ {} {} at {},{}", it.kind, text(&it.title), it.position.x, it.position.y);
+            lines.extend(it.new_targets.iter().flatten().map(new));
+            let price = lines.join("\n");
             match Waiting::new(it.waiting_for.as_ref(), None, quote.time()) {
                 Some(waiting) => format!("{price}\nit would wait: {waiting}"),
                 None => price,
@@ -160,7 +206,8 @@ async fn agreed(context: &Context, order: &Order<'_>, options: &Start, name: &st
     if order.is_paid {
         let quote = quote(context, order, options).await?;
         let StartQuote { credit_cost: price, waiting_for, .. } = quote.value()?;
-        if price > 0 && !options.yes {
+        // A cap is an agreement to every price below it; the service refuses one above.
+        if price > 0 && !options.yes && options.max_credits.is_none() {
             agree(context, price, Waiting::new(waiting_for.as_ref(), None, quote.time())).await?;
         }
         // The person never pays more than the price to which they agreed, even if it rises meanwhile.
@@ -172,7 +219,7 @@ async fn agreed(context: &Context, order: &Order<'_>, options: &Start, name: &st
 
 async fn agree(context: &Context, price: i64, waiting: Option<Waiting>) -> Outcome {
     if context.output.json || !stdin().is_terminal() {
-        return usage(format!("this costs {}: repeat with --yes to agree", credits(price)));
+        return usage(format!("this costs {}: repeat with --yes or --max-credits to agree", credits(price)));
     }
     if let Some(waiting) = waiting {
         context.output.error_line(format!("It would wait: {waiting}."));
@@ -221,6 +268,7 @@ pub async fn wait(
             0 | 1 => text(&record.status),
             _ => format!("{} {done}/{total}", text(&record.status)),
         };
+        waits.saw_status(&status, record.is(JobStatus::Queued));
         bar.set_message(waiting.map(|waiting| format!("{status}: {waiting}")).unwrap_or(status));
     };
     let waiting = context.client.wait(handle, timeout, seen);
@@ -250,8 +298,9 @@ pub fn shown(record: &WorkRecord, at: Timestamp) -> String {
 
 /// Describes the end of work, for people.
 pub fn ended(record: &WorkRecord) -> String {
-    let mut lines =
-        vec![format!("{} {} ({})", text(record.handle()), text(&record.status), credits(record.credit_cost))];
+    let price = credits(record.credit_cost);
+    let price = if record.is_over() { format!("charged {price}") } else { price };
+    let mut lines = vec![format!("{} {} ({price})", text(record.handle()), text(&record.status))];
     lines.extend(record.images.iter().map(|it| {
         format!("  {} {} {}x{} {}", text(&it.node_id), it.asset_id, it.width, it.height, text(&it.media_type))
     }));
