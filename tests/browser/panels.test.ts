@@ -312,7 +312,7 @@ scene("the parameters of an Action are told by their names", async ({ page, expe
   await page.getByRole("option", { name: /^Result/ }).click();
   await page.keyboard.press("p");
   const made = page.getByRole("region", { name: "How it was made" });
-  await made.getByText(/^Made by an Action: resize 1/).waitFor();
+  await made.getByText(/^Made by an Action: Resize/).waitFor();
   await made.getByText("Width").waitFor();
   await made.getByText("64", { exact: true }).waitFor();
   await becomes(() => made.getByRole("button", { name: "Make again" }).count(), 0);

@@ -23,10 +23,10 @@ const clamp = (value: number, least: number, most: number) => Math.min(Math.max(
 /** The room that the buttons above and below the image take. */
 const MARGIN: Size = { width: 24, height: 68 };
 
-/** The whole of `box`, centered, at most at full size. */
-export function fit(box: Box, screen: Size, margin = MARGIN): View {
+/** The whole of `box`, centered, at most at the scale `most`. */
+export function fit(box: Box, screen: Size, margin = MARGIN, most = 1): View {
   const room = (side: keyof Size) => Math.max(screen[side] - 2 * margin[side], 1);
-  const scale = clamp(Math.min(room("width") / box.width, room("height") / box.height, 1), LEAST_SCALE, MOST_SCALE);
+  const scale = clamp(Math.min(room("width") / box.width, room("height") / box.height, most), LEAST_SCALE, MOST_SCALE);
   return {
     x: screen.width / 2 - (box.x + box.width / 2) * scale,
     y: screen.height / 2 - (box.y + box.height / 2) * scale,

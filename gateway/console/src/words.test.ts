@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { errorWords } from "./words.ts";
+import { actionName, errorWords } from "./words.ts";
 
 test("each error code of the contract has words for people, and no word of the interface for programs", () => {
   const document = JSON.parse(readFileSync(new URL("../../openapi.json", import.meta.url), "utf8")) as { components: { schemas: { ErrorCode: { enum: string[] } } } };
@@ -12,4 +12,9 @@ test("each error code of the contract has words for people, and no word of the i
   }
   assert.equal(errorWords("of a later service"), undefined);
   assert.equal(errorWords(undefined), undefined);
+});
+
+test("an Action is named as the service names it", () => {
+  assert.equal(actionName("action:color-grade"), "Color grade");
+  assert.equal(actionName("action:resize"), "Resize");
 });

@@ -68,6 +68,12 @@ export const ROLE_WORDS: Record<NonNullable<Schemas["Connection"]["role"]>, stri
   style: "same style",
 };
 
+/** The name of an Action: "Color grade" for "action:color-grade". */
+export function actionName(handle: string): string {
+  const words = handle.replace("action:", "").replaceAll("-", " ");
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
+}
+
 /** Who pays for a model: the service, or a key of one's own. */
 export const payerOf = ({ connectionId, connectionName }: Pick<Schemas["Model"], "connectionId" | "connectionName">): string =>
   typeof connectionId === "string" ? `your ${connectionName} key` : "included";

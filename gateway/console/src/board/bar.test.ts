@@ -134,7 +134,7 @@ test("keys do what the bar has, wherever letters are on the keyboard", async () 
 test("more nodes than have a use for it are arranged, put into a Section and deleted alone", async () => {
   const { ana, board } = await studio();
   board.select(Array.from({ length: 201 }, (_, at) => ana.create(ana.note(`n${at}`))));
-  assert.deepEqual(names(itemsOf(board)), ["arrange", "section", "export", "duplicate", "show", "lock", "delete"]);
+  assert.deepEqual(names(itemsOf(board)), ["arrange", "delete", "section", "export", "duplicate", "show", "lock"]);
   const row = leavesOf(itemsOf(board)).find(({ id }) => id === "row");
   assert.equal(row?.refused, "At most 200 at a time");
   board.select([...board.getUi().selection].slice(1));

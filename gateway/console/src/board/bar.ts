@@ -49,6 +49,8 @@ export interface Item {
   items?: Item[];
   /** It opens a form at the bar. */
   isForm?: true;
+  /** It is the first of a group. */
+  isFirst?: true;
   /** Why it cannot be done now. */
   refused?: string;
   run: () => void;
@@ -288,23 +290,24 @@ const SHARED: Record<string, { icon: IconName; label: string; run: (board: Board
   recipes: { icon: "recipe", label: "Recipes", run: (board) => board.set({ panel: "recipes" }) },
 };
 
-const LAST = "duplicate show front back lock inspect";
-/** What a selection has, in the order of the bar, and behind its last button. */
+const LAST = "| duplicate show front back lock inspect";
+/** What a selection has, in the order of the bar, and behind its last button, where a line begins a group. */
 const TABLE: Record<Kind, [bar: string, more: string]> = {
-  image: ["edit variations format crop add-text favorite download", `look rework mask before mark again resize turn grade overlay section export rename connect-to ${LAST} delete`],
-  images: ["edit format add-text actions use-in-make compare arrange section download", `look variations favorite mark connect export ${LAST} delete`],
+  image: ["edit variations format crop add-text favorite download delete", `look rework mask before mark again | resize turn grade overlay | section export rename connect-to ${LAST}`],
+  images: ["edit format add-text actions use-in-make compare arrange section download delete", `look variations favorite mark | connect export ${LAST}`],
   slot: ["cancel attempt fill upload choose delete", `rename section export connect-to ${LAST}`],
-  text: ["make-from smaller larger lines color grow arrange", `write rename section connect connect-to export ${LAST} delete`],
-  section: ["tidy fit present export color members", `rename recipes connect-to ${LAST} delete`],
-  video: ["look frame favorite download", `mark section export rename connect-to ${LAST} delete`],
-  mixed: ["cancel arrange section use-in-make download", `favorite mark connect members export ${LAST} delete`],
+  text: ["make-from smaller larger lines color grow arrange delete", `write rename section | connect connect-to export ${LAST}`],
+  section: ["tidy fit present export color members delete", `rename recipes connect-to ${LAST}`],
+  video: ["look frame favorite download delete", `mark | section export rename connect-to ${LAST}`],
+  mixed: ["cancel arrange section use-in-make download delete", `favorite mark | connect members export ${LAST}`],
   link: ["purpose around delete", ""],
 };
 /** With more nodes than this, only these are there: the others have no use then. */
 const MANY = 200;
 const FOR_MANY = new Set(["cancel", "look", "favorite", "mark", "arrange", "section", "download", "export", "delete", "lock", "duplicate", "show"]);
 
-const split = (ids: string) => ids.split(" ").filter(Boolean);
+const GROUP = "|";
+const split = (ids: string) => ids.split(" ").filter((id) => id !== "" && id !== GROUP);
 
 function itemOf(id: string, selected: Selected, isPrimary: boolean): Item[] {
   const { board, nodes } = selected;
@@ -333,9 +336,18 @@ export function itemsOf(board: Board): Item[] {
   const selected = selectedOn(board);
   if (!selected) return [];
   const [bar, more] = TABLE[selected.kind];
-  const ids = [...split(bar).map((id) => [id, true] as const), ...split(more).map((id) => [id, false] as const)];
-  return ids.filter(([id]) => selected.nodes.length <= MANY || FOR_MANY.has(id)).flatMap(([id, isPrimary]) => itemOf(id, selected, isPrimary));
+  const itemsIn = (ids: string, isPrimary: boolean) =>
+    split(ids).filter((id) => selected.nodes.length <= MANY || FOR_MANY.has(id)).flatMap((id) => itemOf(id, selected, isPrimary));
+  const items = itemsIn(bar, true);
+  for (const ids of more.split(GROUP)) {
+    const [first, ...others] = itemsIn(ids, false);
+    if (first) items.push({ ...first, isFirst: true }, ...others);
+  }
+  return items;
 }
+
+/** Items with Delete as the last one. */
+export const deleteLast = (items: Item[]): Item[] => [...items.filter(({ id }) => id !== "delete"), ...items.filter(({ id }) => id === "delete")];
 
 /** What can be taken out of the service: of the selection, or else of the whole board. */
 export function exportItems(board: Board): Item[] {

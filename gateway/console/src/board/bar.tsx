@@ -4,7 +4,7 @@ import { keyNames } from "../ui/keys.ts";
 import { Icon } from "../ui/parts.tsx";
 import { useIsTouch } from "../ui/screen.ts";
 import type { Box } from "../view.ts";
-import { barName, freePart, type Item, itemsOf, placeBar, runItem } from "./bar.ts";
+import { barName, deleteLast, freePart, type Item, itemsOf, placeBar, runItem } from "./bar.ts";
 import styles from "./bar.module.css";
 import type { Board, Ui } from "./board.ts";
 import type { Camera } from "./camera.ts";
@@ -33,11 +33,28 @@ interface Props {
   isHidden: boolean;
 }
 
+const ADDING = new Set(["Shift", "Control", "Meta"]);
+
+/** Whether a key is held with which a click adds to the selection. */
+function useIsAdding(): boolean {
+  const [isHeld, setIsHeld] = useState(false);
+  useEffect(() => {
+    const stop = new AbortController();
+    const { signal } = stop;
+    const change = ({ key, type, target }: KeyboardEvent) => ADDING.has(key) && setIsHeld(type === "keydown" && !(target as HTMLElement).matches("input, textarea"));
+    for (const type of ["keydown", "keyup"] as const) addEventListener(type, change, { signal });
+    addEventListener("blur", () => setIsHeld(false), { signal });
+    return () => stop.abort();
+  }, []);
+  return isHeld;
+}
+
 export function SelectionBar({ board, camera, ui, isHidden }: Props) {
+  const isAdding = useIsAdding();
   const items = isHidden || ui.stage || ui.drag || ui.resize || ui.editing ? [] : itemsOf(board);
   const box = boxOfSelection(board);
   if (items.length === 0 || !box) return null;
-  return <Bar key={items.map(({ id }) => id).join(" ")} board={board} camera={camera} items={items} box={box} beside={ui.link === undefined ? 0 : BESIDE_LINE} open={ui.menu?.kind === "selection" ? ui.menu.of : ui.menu?.kind} />;
+  return <Bar key={items.map(({ id }) => id).join(" ")} board={board} camera={camera} items={items} box={box} beside={ui.link === undefined ? 0 : BESIDE_LINE} open={ui.menu?.kind === "selection" ? ui.menu.of : ui.menu?.kind} isAdding={isAdding} />;
 }
 
 const titleOf = ({ label, keys, refused }: Item) => refused ?? (keys[0] === undefined ? label : `${label} (${keyNames(keys[0]).join(" ")})`);
@@ -45,7 +62,17 @@ const titleOf = ({ label, keys, refused }: Item) => refused ?? (keys[0] === unde
 /** How wide the bar may be. */
 const roomOf = ({ screen }: Camera) => freePart(screen).width - 16;
 
-function Bar({ board, camera, items, box, beside, open }: { board: Board; camera: Camera; items: Item[]; box: Box; beside: number; open: string | undefined }) {
+interface BarProps {
+  board: Board;
+  camera: Camera;
+  items: Item[];
+  box: Box;
+  beside: number;
+  open: string | undefined;
+  isAdding: boolean;
+}
+
+function Bar({ board, camera, items, box, beside, open, isAdding }: BarProps) {
   const isTouch = useIsTouch();
   const element = useRef<HTMLDivElement>(null);
   const primary = items.filter(({ isPrimary }) => isPrimary).length;
@@ -53,7 +80,7 @@ function Bar({ board, camera, items, box, beside, open }: { board: Board; camera
   const [{ most, room }, fit] = useState({ most: primary, room: roomOf(camera) });
   const [at, setAt] = useState(0);
   const rest = isTouch ? undefined : items.slice(most);
-  const buttons = isTouch ? items : items.slice(0, most);
+  const buttons = isTouch ? deleteLast(items) : items.slice(0, most);
   const size = buttons.length + (rest && rest.length > 0 ? 1 : 0);
 
   useLayoutEffect(() => {
@@ -123,7 +150,7 @@ function Bar({ board, camera, items, box, beside, open }: { board: Board; camera
   return (
     // A click leaves the keyboard with the node.
     // oxlint-disable-next-line jsx-a11y/interactive-supports-focus -- its buttons have the focus, one of them at a time
-    <div ref={element} role="toolbar" aria-label={barName(board)} className={styles.bar} data-bar data-touch={isTouch || undefined} onKeyDown={type} onMouseDown={(event) => event.preventDefault()}>
+    <div ref={element} role="toolbar" aria-label={barName(board)} className={styles.bar} data-bar data-touch={isTouch || undefined} data-adding={isAdding || undefined} onKeyDown={type} onMouseDown={(event) => event.preventDefault()}>
       {buttons.map((item, index) => (
         <button
           key={item.id}

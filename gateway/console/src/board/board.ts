@@ -74,6 +74,8 @@ export interface Surface {
   center(point: Point): void;
   /** Moves the view as little as shows enough of new nodes, with what they come from. False if that is much, or a person is busy. */
   follow(ids: string[], sources: string[]): boolean;
+  /** Moves the view so that a box of the plane is seen, with so many pixels above and below it, unless it would have to change much. */
+  makeRoom(box: Box, above: number, below: number): void;
   /** Moves the view, unless what is written on this node can be read where it is. */
   reveal(id: string): void;
   /** Gives the keyboard to a node, or to the board. */
@@ -454,6 +456,8 @@ export class Board {
     const node = newNode(this.graph, kind, id, { x: 0, y: 0 }, { position: this.#spot(sizeOf(kind), point), ...rest });
     this.engine.perform(`Add ${kind === "section" ? "a Section" : node.title.toLowerCase()}`, [{ do: "create", node }]);
     this.select([id]);
+    // Before a text field has the keyboard: the view does not move while somebody writes.
+    this.surface?.follow([id], []);
     this.edit(id, kind === "section" ? "title" : undefined);
     return id;
   }

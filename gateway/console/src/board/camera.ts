@@ -2,7 +2,7 @@
 import { isNarrow } from "../ui/screen.ts";
 import type { Box, Point, Size } from "../view.ts";
 import type { Board, Surface } from "./board.ts";
-import { onPlane, pannedTo, type Viewport, viewFor } from "./places.ts";
+import { onPlane, pannedTo, roomFor, type Viewport, viewFor } from "./places.ts";
 import { boundsOf, boxOf, encloses, middleOf, touches } from "./spatial.ts";
 
 export const LEAST_ZOOM = 0.005;
@@ -231,6 +231,11 @@ export class Camera implements Surface {
     if (!view || this.#isPressed || this.#board.isWriting || performance.now() - this.#gestured < BUSY) return false;
     this.#go(view);
     return true;
+  }
+
+  makeRoom(box: Box, above: number, below: number): void {
+    const view = roomFor(this.#view, this.#uncovered(), box, above, below);
+    if (view && !this.#isPressed) this.#go(view);
   }
 
   flash(ids: string[]): void {

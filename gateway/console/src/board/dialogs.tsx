@@ -5,7 +5,7 @@ import { isSection } from "../sync/graph.ts";
 import { keyNames } from "../ui/keys.ts";
 import { useIsTouch } from "../ui/screen.ts";
 import { type Entry, EntryKind, KeyDialog, type KeyGroup, Keys, PaletteDialog } from "../ui/palette.tsx";
-import { exportItems, type Item as SelectionItem, itemsOf, keyRows, leavesOf, runItem } from "./bar.ts";
+import { deleteLast, exportItems, type Item as SelectionItem, itemsOf, keyRows, leavesOf, runItem } from "./bar.ts";
 import type { Board, Menu } from "./board.ts";
 import { type Command, COMMANDS, isPossible } from "./commands.ts";
 import styles from "./dialogs.module.css";
@@ -119,6 +119,10 @@ interface Item {
   purpose?: string;
   /** The keys that do the same, or that it opens more. */
   hint?: string;
+  /** Whether a line is above it. */
+  isFirst?: boolean;
+  /** Whether it is seen however long the menu is. */
+  isKept?: boolean;
   run: () => void;
 }
 
@@ -173,13 +177,15 @@ export function BoardMenu({ board, menu }: { board: Board; menu: ListMenu }) {
   const list = (
     <div ref={element} role="menu" tabIndex={-1} aria-label={title} className={styles.menu} {...(!isSheet && { style: { left, top: Math.max(top, 64) } })} onKeyDown={type}>
       <p className={styles.menuTitle}>{title}</p>
-      {items.map(({ label, purpose, hint, run }) => (
+      {items.map(({ label, purpose, hint, isFirst, isKept, run }, index) => (
         <button
           key={label}
           type="button"
           role="menuitem"
           tabIndex={-1}
           data-purpose={purpose}
+          data-first={(isFirst && index > 0) || undefined}
+          data-kept={isKept || undefined}
           onClick={() => {
             const { panel } = board.getUi();
             run();
@@ -210,13 +216,14 @@ export function BoardMenu({ board, menu }: { board: Board; menu: ListMenu }) {
 const item = ({ label, purpose }: Choice, run: () => void): Item => ({ label, purpose, run });
 
 function itemOfSelection(board: Board, menu: ListMenu & { kind: "selection" | "export" }, item: SelectionItem): Item {
-  const { id, label, keys, items } = item;
+  const { id, label, keys, items, isFirst = false } = item;
+  const isLast = id === "delete";
   const hint = items || item.isForm ? "▸" : keys[0] === undefined ? "" : keyNames(keys[0]).join(" ");
   const run = () => {
     board.set({ menu: items && menu.kind === "selection" ? { ...menu, of: id } : undefined });
     if (!items) runItem(board, item);
   };
-  return { label, ...(hint !== "" && { hint }), run };
+  return { label, ...(hint !== "" && { hint }), isFirst: isFirst || isLast, isKept: isLast, run };
 }
 
 function contentOf(board: Board, menu: ListMenu): { title: string; items: Item[] } {
@@ -231,7 +238,7 @@ function contentOf(board: Board, menu: ListMenu): { title: string; items: Item[]
     const items = opened?.items ?? (menu.of === undefined ? all : all.slice(Number(menu.of)));
     return {
       title: opened?.label ?? "Selection",
-      items: items.map((item) => itemOfSelection(board, menu, item)),
+      items: deleteLast(items).map((item) => itemOfSelection(board, menu, item)),
     };
   }
   if (menu.kind === "export") {

@@ -53,6 +53,7 @@ import { slidesOf } from "./slides.ts";
 import { ActivityLine, Conflicts, Notices, Said, SaveState, Stopped } from "./status.tsx";
 import type { Graph } from "../sync/graph.ts";
 import type { State } from "../sync/types.ts";
+import { closeStage } from "./stage.ts";
 import { Surface } from "./surface.tsx";
 import { useWorkOf } from "./waiting.tsx";
 import { History, Toolbar, ZoomControls } from "./toolbar.tsx";
@@ -188,6 +189,8 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
     // Arrow keys scroll a panel.
     const isScrolling = event.key.startsWith("Arrow") && target.closest("aside") !== null;
     const isPalette = combinationOf(event) === "Mod+K";
+    // Until the Stage is there, nothing else takes the key.
+    if (ui.stage && event.key === "Escape" && !document.querySelector("[data-on-stage]")) return closeStage(board);
     if (event.defaultPrevented || isPressing || isScrolling || (isTyping && !isPalette) || !graph || ui.stage) return;
     if (event.key === " " && !isTyping && !event.ctrlKey) {
       board.pan(true);

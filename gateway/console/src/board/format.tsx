@@ -2,6 +2,7 @@
 import { type FormEvent, type PointerEvent, useEffect, useId, useLayoutEffect, useRef, useState } from "react";
 import { count } from "../format.ts";
 import { Button } from "../ui/parts.tsx";
+import { isNarrow } from "../ui/screen.ts";
 import type { Node } from "../sync/graph.ts";
 import type { Box, Point } from "../view.ts";
 import { MOST_RESULTS, startBatch, TOO_MANY } from "./batch.ts";
@@ -98,6 +99,8 @@ export function FormatForm({ board, canvas, at }: { board: Board; canvas: string
   useLayoutEffect(() => {
     const form = element.current as HTMLDivElement;
     form.showPopover();
+    // There, it is a sheet at the bottom edge.
+    if (isNarrow()) return;
     form.style.left = `${Math.max(Math.min(at.x, innerWidth - form.offsetWidth - EDGE), EDGE)}px`;
     form.style.top = `${Math.max(Math.min(at.y, innerHeight - form.offsetHeight - EDGE), EDGE)}px`;
   }, [at]);

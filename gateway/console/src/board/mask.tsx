@@ -21,7 +21,10 @@ const BRUSHES: [Brush["kind"], string][] = [
   ["brush", "Brush"],
   ["eraser", "Eraser"],
   ["rectangle", "Rectangle"],
+  ["lasso", "Lasso"],
 ];
+/** Those whose marks are drawn as a whole. */
+const isArea = (kind: Brush["kind"]) => kind === "rectangle" || kind === "lasso";
 const ARROWS: Record<string, Point> = { ArrowLeft: { x: -1, y: 0 }, ArrowRight: { x: 1, y: 0 }, ArrowUp: { x: 0, y: -1 }, ArrowDown: { x: 0, y: 1 } };
 
 export function MaskPicture({ board, stage, size, scale, url, grabRef }: Props) {
@@ -59,7 +62,7 @@ export function MaskPicture({ board, stage, size, scale, url, grabRef }: Props) 
         const drawn = spots.length;
         // A fast pointer has been at more points than it tells of.
         spots.push(...(next.getCoalescedEvents?.() ?? []).map(spotOf), spotOf(next));
-        if (mark.kind === "rectangle") redraw([...marks, mark]);
+        if (isArea(brush.kind)) redraw([...marks, mark]);
         else drawMark(context(), mark, size, drawn);
       },
       (isReleased) => {
@@ -106,8 +109,8 @@ export function MaskPicture({ board, stage, size, scale, url, grabRef }: Props) 
       >
         <img className={styles.flat} src={url} alt="" aria-hidden="true" draggable={false} />
         <canvas ref={paper} className={styles.flat} width={across} height={down} aria-hidden="true" data-paper data-after />
-        {at && brush.kind !== "rectangle" && <span className={styles.ring} style={{ left: at.x * scale, top: at.y * scale, width: width * scale, height: width * scale }} />}
-        {at && brush.kind === "rectangle" && <span className={styles.cross} style={{ left: at.x * scale, top: at.y * scale }} />}
+        {at && !isArea(brush.kind) && <span className={styles.ring} style={{ left: at.x * scale, top: at.y * scale, width: width * scale, height: width * scale }} />}
+        {at && isArea(brush.kind) && <span className={styles.cross} style={{ left: at.x * scale, top: at.y * scale }} />}
       </div>
     </div>
   );
@@ -120,7 +123,7 @@ export function MaskTools({ board, stage, size }: Pick<Props, "board" | "stage" 
     <div className={styles.paint}>
       <div role="radiogroup" aria-label="Brush" className={styles.ratios}>
         {BRUSHES.map(([kind, label]) => (
-          <label key={kind} className={styles.chip} title={kind === "rectangle" ? label : `${label} (X changes between brush and eraser)`}>
+          <label key={kind} className={styles.chip} title={isArea(kind) ? label : `${label} (X changes between brush and eraser)`}>
             <input type="radio" name="stage-brush" checked={brush.kind === kind} onChange={() => set(withBrush(stage, { kind }))} />
             <span>{label}</span>
           </label>

@@ -17,10 +17,10 @@ export interface Spot extends Point {
 }
 
 export interface Mark {
-  kind: "brush" | "eraser" | "rectangle" | "invert";
+  kind: "brush" | "eraser" | "rectangle" | "lasso" | "invert";
   /** The width of a stroke, in pixels of the image. */
   width: number;
-  /** What a stroke goes through, or two corners of a rectangle. */
+  /** What a stroke goes through, two corners of a rectangle, or what is around the inside of a lasso. */
   spots: readonly Spot[];
 }
 
@@ -41,7 +41,7 @@ export function boxBetween([from, to]: readonly [Point, Point], { width, height 
 
 type Context = CanvasRenderingContext2D | OffscreenCanvasRenderingContext2D;
 
-const COMPOSITES = { brush: "source-over", rectangle: "source-over", eraser: "destination-out", invert: "xor" } as const;
+const COMPOSITES = { brush: "source-over", rectangle: "source-over", lasso: "source-over", eraser: "destination-out", invert: "xor" } as const;
 
 /** Draws a mark over those before it, in the pixels of the image; of a stroke that is drawn in part, what comes after so many of its spots. */
 export function drawMark(context: Context, { kind, width, spots }: Mark, size: Size, drawn = 0): void {
@@ -54,6 +54,11 @@ export function drawMark(context: Context, { kind, width, spots }: Mark, size: S
   if (kind === "rectangle") {
     const box = boxBetween([first, last], size);
     return context.fillRect(box.x, box.y, box.width, box.height);
+  }
+  if (kind === "lasso") {
+    context.beginPath();
+    for (const { x, y } of spots) context.lineTo(x, y);
+    return context.fill();
   }
   for (let at = drawn; at < spots.length; at += 1) {
     const [{ x, y, pressure = 1 }, before] = [spots[at] as Spot, spots[at - 1]];

@@ -17,6 +17,7 @@ export interface Look {
   note: string;
   section: string;
   frame: string;
+  ground: string;
   line: string;
   accent: string;
 }
@@ -33,6 +34,7 @@ export function lookOf(element: Element): Look {
     note: color("note"),
     section: color("section"),
     frame: color("frame"),
+    ground: color("ground"),
     line: color("line"),
     accent: color("accent"),
   };
@@ -143,9 +145,15 @@ export function drawOverview(
   const size = 13 / zoom;
   context.font = `600 ${size}px system-ui, sans-serif`;
   context.textBaseline = "top";
+  context.lineJoin = "round";
+  context.lineWidth = 4 / zoom;
   context.fillStyle = look.frame;
+  context.strokeStyle = look.ground;
   for (const node of sections) {
-    if (node.width * zoom >= 60 && node.title !== "") context.fillText(node.title, xOf(node) + size / 2, yOf(node) + size / 2, node.width - size);
+    if (node.width * zoom < 60 || node.title === "") continue;
+    // Also over a picture.
+    context.strokeText(node.title, xOf(node) + size / 2, yOf(node) + size / 2, node.width - size);
+    context.fillText(node.title, xOf(node) + size / 2, yOf(node) + size / 2, node.width - size);
   }
   bitmaps.end(changed);
 }

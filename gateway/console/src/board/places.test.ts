@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { graphOf, isSection, type Node } from "../sync/graph.ts";
 import type { Box } from "../view.ts";
 import { newNode } from "./gestures.ts";
-import { arranged, GAP, onPlane, pannedTo, placeFor, placesAround, placesFor, shareIn, viewFor } from "./places.ts";
+import { arranged, GAP, onPlane, pannedTo, placeFor, placesAround, placesFor, roomFor, shareIn, viewFor } from "./places.ts";
 import { around, boxOf, encloses, touches } from "./spatial.ts";
 
 const EMPTY = graphOf({ title: "", nodes: [], connections: [] });
@@ -131,4 +131,22 @@ test("a view that is moved by the least moves not at all if nothing is hidden", 
   assert.deepEqual(pannedTo(view, free, { x: 200, y: 200, width: 100, height: 100 }), view);
   assert.deepEqual(pannedTo(view, free, { x: 1100, y: 200, width: 100, height: 100 }), { x: -140, y: 0, zoom: 1 });
   assert.equal(pannedTo(view, free, { x: 0, y: 0, width: 2000, height: 100 }), undefined);
+});
+
+test("room is made for something with pixels above and below it, or the view stays", () => {
+  const ways = new Set<string>();
+  fc.assert(
+    fc.property(views, screens, box, fc.integer({ min: 0, max: 52 }), fc.integer({ min: 0, max: 260 }), (view, free, box, above, below) => {
+      const next = roomFor(view, free, box, above, below);
+      if (!next) return void ways.add("none");
+      const { x, y, zoom } = next;
+      assert(zoom <= view.zoom && zoom >= view.zoom * 0.35);
+      ways.add(zoom === view.zoom ? "moved" : "zoomed");
+      const [left, top] = [box.x * zoom + x, box.y * zoom + y];
+      assert(left >= free.x && left + box.width * zoom <= free.x + free.width);
+      assert(top - above >= free.y && top + box.height * zoom + below <= free.y + free.height);
+    }),
+    { numRuns: 2000, seed: 7 },
+  );
+  assert.deepEqual([...ways].toSorted(), ["moved", "none", "zoomed"]);
 });

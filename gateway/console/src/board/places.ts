@@ -127,6 +127,8 @@ const ENOUGH = 0.6;
 /** The view is not zoomed out to less than this, nor to less than this part of what it was. */
 const LEAST_ZOOM = 0.25;
 const LEAST_CHANGE = 0.5;
+/** The same for what was asked to be shown beside something. */
+const LEAST_ROOM = 0.35;
 /** What a view that moves leaves at its edges, in pixels. */
 const MARGIN = 16;
 
@@ -177,4 +179,18 @@ export function viewFor(view: Viewport, free: Box, targets: Box[], sources: Box[
   const { x, y } = middleOf(free);
   const middle = middleOf(all);
   return { x: x - middle.x * zoom, y: y - middle.y * zoom, zoom };
+}
+
+/**
+ * The view in which `box` is in `free`, a box of the screen, with so many pixels above and below it: moved by the least, and zoomed out as
+ * far as that needs. Undefined if that is too far.
+ */
+export function roomFor({ x, y, zoom: before }: Viewport, free: Box, box: Box, above: number, below: number): Viewport | undefined {
+  const room = { width: free.width - 2 * MARGIN, height: free.height - 2 * MARGIN - above - below };
+  // A little less, for what is lost by rounding.
+  const zoom = Math.min((room.width - 1) / box.width, (room.height - 1) / box.height, before);
+  if (zoom < before * LEAST_ROOM) return undefined;
+  const middle = middleOf(box);
+  const zoomed = { x: x + middle.x * (before - zoom), y: y + middle.y * (before - zoom), zoom };
+  return pannedTo(zoomed, free, { ...box, y: box.y - above / zoom, height: box.height + (above + below) / zoom });
 }

@@ -1,6 +1,6 @@
 /** The Prompt: makes, edits and varies images, and makes videos, where they will be. In the panel Make, the same with all settings. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { type KeyboardEvent, type ReactNode, useEffect, useId, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
+import { type KeyboardEvent, type ReactNode, useEffect, useEffectEvent, useId, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { Link } from "wouter";
 import { api, type Model } from "../api.ts";
 import type { Asset } from "../assets.ts";
@@ -30,6 +30,7 @@ import { Chips, Select } from "./prompt-chips.tsx";
 import { Field } from "./prompt-field.tsx";
 import styles from "./prompt.module.css";
 import {
+  BAR,
   type Chip,
   choose,
   closePrompt,
@@ -37,6 +38,7 @@ import {
   followSelection,
   type Form,
   formOf,
+  GAP,
   isPlace,
   keyOf,
   type Mode,
@@ -110,14 +112,14 @@ function OnBoard({ camera, subject, ...props }: Props & { camera: Camera; subjec
   const isTouch = useIsTouch();
   const hasBar = itemsOf(board).length > 0;
 
+  const onBoard = (box: Box): Box => {
+    const { left, top, width, height } = camera.toBoard(box);
+    return { x: left, y: top, width, height };
+  };
   // Without a render: the view moves in each frame.
   useLayoutEffect(() => {
     const element = frame.current as HTMLDivElement;
     const others = [...graph.nodes.values()].filter((one) => !ui.selection.has(one.id) && !isSection(one)).map(boxOf);
-    const onBoard = (box: Box): Box => {
-      const { left, top, width, height } = camera.toBoard(box);
-      return { x: left, y: top, width, height };
-    };
     const heights = new Map<number, number>();
     const heightAt = (width: number) => {
       const known = heights.get(width);
@@ -150,6 +152,14 @@ function OnBoard({ camera, subject, ...props }: Props & { camera: Camera; subjec
       camera.placePrompt(undefined);
     };
   });
+
+  // It does not cover what it was opened for.
+  const makeRoom = useEffectEvent(() => {
+    const [box, own] = [boundsOf(anchors), camera.prompt];
+    if (!box || !own || !ui.prompt || !touches(own, onBoard(box)) || (node && isPlace(node))) return;
+    camera.makeRoom(box, hasBar && !isTouch ? BAR : 0, own.height + GAP);
+  });
+  useEffect(() => makeRoom(), []);
 
   /** Whether nodes are dragged over it. */
   const isUnder = (event: { clientX: number; clientY: number }) => {

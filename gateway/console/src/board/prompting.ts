@@ -363,13 +363,13 @@ export function lastPrompts(graph: Graph): string[] {
 // Where it is
 
 /** Between a Prompt and what it is about, and between it and the edges, in pixels. */
-const GAP = 12;
+export const GAP = 12;
 const EDGE = 8;
 const WIDTH = 560;
 /** A place that is at least so wide on the screen has the Prompt in it. */
 const LEAST_PLACE = 280;
 /** How high the bar of the selection is with the gap below it, in pixels. */
-const BAR = 52;
+export const BAR = 52;
 /** The part of the board that tools and buttons cover. */
 const COVERED = { left: 76, top: 64, right: 16, bottom: 76 };
 

@@ -10,7 +10,7 @@ import { sourceOf } from "./attempts.ts";
 import type { Board } from "./board.ts";
 import { kindOf } from "./gestures.ts";
 import styles from "./inspector.module.css";
-import { DRAFT } from "../words.ts";
+import { actionName, DRAFT } from "../words.ts";
 import { draftOf, isFailed } from "./making.ts";
 import { makeAgain } from "./prompting.ts";
 import { videoJob } from "./videos.ts";
@@ -82,7 +82,7 @@ function Origin({ provenance }: { provenance: Provenance }) {
         {actionId && (
           <>
             {": "}
-            <strong>{actionId.replace("action:", "")}</strong> {actionVersion}
+            <strong title={`Version ${actionVersion}`}>{actionName(actionId)}</strong>
           </>
         )}{" "}
         <time dateTime={createdAt} title={new Date(createdAt).toLocaleString("en")}>
@@ -100,12 +100,12 @@ function Origin({ provenance }: { provenance: Provenance }) {
   );
 }
 
-/** The parameters of an Action, by their titles. */
+/** The parameters of an Action that are not as it has them by itself, by their titles. */
 function Parameters({ action, params }: { action: string; params: Record<string, unknown> }) {
   const { data } = useQuery({ queryKey: ["action", action], queryFn: ({ signal }) => api.action(action, signal), staleTime: Infinity });
   const known = data?.parameters ?? [];
-  const entries = Object.entries(params);
-  if (entries.length === 0) return null;
+  const entries = Object.entries(params).filter(([id, value]) => String(value) !== String(known.find((one) => one.id === id)?.default));
+  if (!data || entries.length === 0) return null;
   return (
     <dl className={styles.parameters}>
       {entries.map(([id, value]) => {

@@ -7,6 +7,7 @@ import { type Filled, RunForm } from "../recipes/form.tsx";
 import { priceOf, Terms } from "../recipes/parts.tsx";
 import { filled, holdsText, valueOf } from "../recipes/ports.ts";
 import { RunProgress } from "../recipes/progress.tsx";
+import { Picture } from "../samples/pictures.tsx";
 import sheet from "../library/sheet.module.css";
 import { useSession } from "../session.ts";
 import { isSection, type Node } from "../sync/graph.ts";
@@ -136,7 +137,8 @@ function List({ board, nodes, open }: { board: Board; nodes: Node[]; open: (view
         <ul className={panel.list}>
           {data.recipes.map((one) => (
             <li key={one.handle}>
-              <button type="button" onClick={() => open({ kind: "recipe", chosen: { id: one.id } })}>
+              <button type="button" className={panel.recipe} onClick={() => open({ kind: "recipe", chosen: { id: one.id } })}>
+                {one.visibility === "private" ? <span className={panel.own} aria-hidden="true"><Icon name="recipe" size={18} /></span> : <Picture name={`recipe-${one.id}`} />}
                 <strong>
                   <bdi>{one.name}</bdi>
                 </strong>

@@ -1,12 +1,13 @@
 /** The Stage: the picture of a node, large over the board, with a tool on it and what the tool has as fields below it. */
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useEffectEvent, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { type CSSProperties, useEffect, useEffectEvent, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { api } from "../api.ts";
 import { formatOf } from "../assets.ts";
 import { bytes, percent } from "../format.ts";
 import { combinationOf, isDialogOpen } from "../ui/keys.ts";
+import { usePanZoom, ZOOM_STEP } from "../ui/pan-zoom.ts";
 import { Button, Icon } from "../ui/parts.tsx";
-import type { Point, Size } from "../view.ts";
+import type { Point } from "../view.ts";
 import type { Board, Ui } from "./board.ts";
 import { arrowed, CropPicture, CropTools, nameOf } from "./crop.tsx";
 import { ColorsPicture, ColorsTools } from "./colors-tool.tsx";
@@ -25,12 +26,14 @@ import styles from "./stage.module.css";
 import { nudgedText, TextPicture, TextTools } from "./write.tsx";
 
 /** What stays empty around the picture, in pixels. */
-const INSET = 28;
+const MARGIN = { width: 28, height: 28 };
+const NO_SIZE = { width: 1, height: 1 };
 /** How long after the last change the rectangle is read out, in milliseconds. */
 const REST = 500;
 const GLIDE = { duration: 220, easing: "cubic-bezier(0.2, 0, 0, 1)" };
 const ARROWS: Record<string, Point> = { ArrowLeft: { x: -1, y: 0 }, ArrowRight: { x: 1, y: 0 }, ArrowUp: { x: 0, y: -1 }, ArrowDown: { x: 0, y: 1 } };
 const NAMES = { crop: "Crop and turn", text: "Text on the image", colors: "Colors", overlay: "Overlay", size: "Size", format: "Format", mask: "Mask" } as const;
+const ZOOMS: Record<string, number> = { "+": ZOOM_STEP, "=": ZOOM_STEP, "-": 1 / ZOOM_STEP };
 /** What the keys of the mask do to its brush. */
 const BRUSHES: Record<string, (brush: Stage["brush"]) => Partial<Stage["brush"]>> = {
   X: ({ kind }) => ({ kind: kind === "brush" ? "eraser" : "brush" }),
@@ -47,18 +50,6 @@ interface Props {
   ui: Ui;
 }
 
-/** The size of an element. */
-function useRoom(element: HTMLElement | null): Size | undefined {
-  const [room, setRoom] = useState<Size>();
-  useLayoutEffect(() => {
-    if (!element) return;
-    const observer = new ResizeObserver(() => setRoom({ width: element.clientWidth, height: element.clientHeight }));
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, [element]);
-  return room;
-}
-
 export default function StageLayer({ board, canvas, stage, ui }: Props) {
   const isThere = stage.asset !== "";
   const { data: asset, isError } = useQuery({ queryKey: ["asset", stage.asset], queryFn: ({ signal }) => api.asset(stage.asset, signal), staleTime: Infinity, enabled: isThere });
@@ -66,15 +57,16 @@ export default function StageLayer({ board, canvas, stage, ui }: Props) {
   const { data: over } = useQuery({ ...assetQuery(stage.second?.asset ?? ""), enabled: stage.second !== undefined });
   const { url } = useImage(isThere ? stage.asset : undefined, 2048);
   const [root, setRoot] = useState<HTMLElement | null>(null);
-  const [area, setArea] = useState<HTMLElement | null>(null);
-  const room = useRoom(area);
   const grabRef = useRef<Grab>(undefined);
   const [isBefore, setIsBefore] = useState(false);
   const slug = SLUGS[stage.tool];
   const action = actions?.find((one) => one.slug === slug);
   const isResult = stage.tool === "size" || stage.tool === "format";
   const upright = asset && (isResult && !isBefore ? sizeMade(stage, asset) : uprightSize(asset, stage.turn));
-  const scale = upright && room ? Math.max(Math.min((room.width - 2 * INSET) / upright.width, (room.height - 2 * INSET) / upright.height), 0.001) : undefined;
+  const { setFrame, screen, view, isMoved, zoomBy, showAll, handlers } = usePanZoom({ x: 0, y: 0, ...(upright ?? NO_SIZE) }, { isWheelZoom: true, margin: MARGIN, most: Infinity, isTool: true, of: stage.id });
+  const scale = upright && view?.scale;
+  /** How far a person has moved the picture out of the middle. */
+  const shift = upright && view && screen && { x: view.x - (screen.width - upright.width * view.scale) / 2, y: view.y - (screen.height - upright.height * view.scale) / 2 };
   const refusal = asset ? refusalOf(stage, asset, board.canChange) : undefined;
   const isReady = asset !== undefined && scale !== undefined && (slug === undefined || action !== undefined);
   const node = board.graph.nodes.get(stage.id);
@@ -95,11 +87,11 @@ export default function StageLayer({ board, canvas, stage, ui }: Props) {
 
   // The picture comes from where it is on the board.
   const glide = useEffectEvent(() => {
-    const view = area?.querySelector<HTMLElement>(`.${styles.view}`);
-    if (!view || !node || !board.surface || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+    const picture = root?.querySelector<HTMLElement>(`.${styles.view}`);
+    if (!picture || !node || !board.surface || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
     const [from, end] = [board.surface.toScreen(node.position), board.surface.toScreen({ x: node.position.x + pictureOf(node).width, y: node.position.y })];
-    const { left, top, width } = view.getBoundingClientRect();
-    view.animate([{ transformOrigin: "0 0", transform: `translate(${from.x - left}px, ${from.y - top}px) scale(${(end.x - from.x) / Math.max(width, 1)})` }, { transformOrigin: "0 0", transform: "none" }], GLIDE);
+    const { left, top, width } = picture.getBoundingClientRect();
+    picture.animate([{ transformOrigin: "0 0", transform: `translate(${from.x - left}px, ${from.y - top}px) scale(${(end.x - from.x) / Math.max(width, 1)})` }, { transformOrigin: "0 0", transform: "none" }], GLIDE);
   });
   useEffect(() => {
     if (isReady) glide();
@@ -110,6 +102,14 @@ export default function StageLayer({ board, canvas, stage, ui }: Props) {
     else if (asset && actions) void applyStage(board, canvas, actions, asset);
   };
 
+  /** Takes back the drag that is under way. False if there is none. */
+  function dropDrag(): boolean {
+    const { current } = grabRef;
+    current?.drop();
+    if (current) board.set({ stage: withdrawn(stage, current.gesture) });
+    return current !== undefined;
+  }
+
   const type = useEffectEvent((event: KeyboardEvent) => {
     const target = event.target as HTMLElement;
     if (event.defaultPrevented || isDialogOpen() || target.closest("aside, [role=menu]")) return;
@@ -118,10 +118,7 @@ export default function StageLayer({ board, canvas, stage, ui }: Props) {
     const by = ARROWS[event.key];
     const set = (next: Stage) => board.set({ stage: next });
     if (combination === "Escape") {
-      const { current } = grabRef;
-      current?.drop();
-      if (current) set(withdrawn(stage, current.gesture));
-      else closeStage(board);
+      if (!dropDrag()) closeStage(board);
     } else if (stage.tool === "mask" && isTyping) return;
     else if (combination === "Enter" && !event.isComposing && !target.matches("button, summary, select")) apply();
     else if (combination === "Mod+Z") set(undone(stage));
@@ -135,6 +132,8 @@ export default function StageLayer({ board, canvas, stage, ui }: Props) {
       else if (stage.tool === "overlay" && over && action) set(nudgedOverlay(stage, action, way, over, asset));
     } else if (combination === "X" && stage.tool === "crop") set(withSidesSwapped(stage, uprightSize(asset, stage.turn)));
     else if (combination === "Q") setIsBefore(true);
+    else if (ZOOMS[combination] !== undefined) zoomBy(ZOOMS[combination]);
+    else if (combination === "0") showAll();
     else if (BRUSHES[combination] && stage.tool === "mask") set(withBrush(stage, BRUSHES[combination](stage.brush)));
     else return;
     event.preventDefault();
@@ -151,7 +150,17 @@ export default function StageLayer({ board, canvas, stage, ui }: Props) {
   const share = useMemo(() => (asset ? shareOf(stage.marks, asset) : 0), [stage.marks, asset]);
   return (
     <section ref={setRoot} className={styles.stage} aria-label={`${NAMES[stage.tool]}: ${node?.title || "Image"}`} tabIndex={-1} data-on-stage={stage.tool} data-before={isBefore || undefined}>
-      <div ref={setArea} className={styles.area}>
+      <div
+        ref={setFrame}
+        className={styles.area}
+        style={shift && ({ "--x": `${shift.x}px`, "--y": `${shift.y}px` } as CSSProperties)}
+        {...handlers}
+        onPointerDown={(event) => {
+          // Two fingers zoom: what the first one has begun is taken back.
+          if (!event.isPrimary) dropDrag();
+          handlers.onPointerDown(event);
+        }}
+      >
         {isReady && stage.tool === "crop" && <CropPicture board={board} stage={stage} size={asset} scale={scale} url={url} grabRef={grabRef} />}
         {isReady && action && stage.tool === "text" && <TextPicture board={board} stage={stage} action={action} size={asset} scale={scale} url={url} grabRef={grabRef} />}
         {isReady && action && stage.tool === "colors" && <ColorsPicture stage={stage} action={action} size={asset} scale={scale} url={url} isBefore={isBefore} />}
@@ -177,6 +186,19 @@ export default function StageLayer({ board, canvas, stage, ui }: Props) {
           </div>
         )}
         <div className={styles.end}>
+          {isReady && (
+            <div className={styles.zoom} role="group" aria-label="Zoom">
+              <button type="button" className={styles.tool} aria-label="Zoom out" title="Zoom out (−)" onClick={() => zoomBy(1 / ZOOM_STEP)}>
+                <Icon name="minus" size={16} />
+              </button>
+              <button type="button" className={styles.tool} title="Show it whole (0)" disabled={!isMoved} onClick={showAll}>
+                {percent(scale * devicePixelRatio)}
+              </button>
+              <button type="button" className={styles.tool} aria-label="Zoom in" title="Zoom in (+)" onClick={() => zoomBy(ZOOM_STEP)}>
+                <Icon name="plus" size={16} />
+              </button>
+            </div>
+          )}
           <p className={styles.facts}>
             {facts}
             {made && (stage.tool === "crop" || isResult) && (

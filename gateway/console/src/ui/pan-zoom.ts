@@ -11,6 +11,10 @@ interface Options {
   isWheelZoom?: boolean;
   /** The room around what is shown as a whole. */
   margin?: Size;
+  /** The largest scale at which all of it is shown. */
+  most?: number;
+  /** One finger, and the first button of a mouse, are for what lies in the frame: two fingers zoom, and the middle button pans. */
+  isTool?: boolean;
   /** While this stays the same, so does the part that is shown. */
   of?: unknown;
 }
@@ -18,14 +22,14 @@ interface Options {
 const middle = ({ width, height }: Size): Point => ({ x: width / 2, y: height / 2 });
 
 /** A frame with several parts of one size, each `data-pane`, shows the same part of the plane in all of them. */
-export function usePanZoom(box: Box, { isWheelZoom = false, margin, of }: Options = {}) {
+export function usePanZoom(box: Box, { isWheelZoom = false, margin, most, isTool = false, of }: Options = {}) {
   const [frame, setFrame] = useState<HTMLElement | null>(null);
   const [screen, setScreen] = useState<Size>();
   /** Where a person moved the view. Until then everything is shown, also while it grows or the window changes. */
   const [moved, setMoved] = useState<{ view: View; of: unknown }>();
   const pointers = useRef(new Map<number, Point>());
   const isMoved = moved !== undefined && moved.of === of;
-  const view = isMoved ? moved.view : screen && fit(box, screen, margin);
+  const view = isMoved ? moved.view : screen && fit(box, screen, margin, most);
 
   useEffect(() => {
     if (!frame) return;
@@ -48,7 +52,7 @@ export function usePanZoom(box: Box, { isWheelZoom = false, margin, of }: Option
   function show(next: (view: View, screen: Size) => View) {
     if (!screen) return;
     // Several moves can happen between two frames.
-    setMoved((moved) => ({ view: pan(next(moved && moved.of === of ? moved.view : fit(box, screen, margin), screen), { x: 0, y: 0 }, box, screen), of }));
+    setMoved((moved) => ({ view: pan(next(moved && moved.of === of ? moved.view : fit(box, screen, margin, most), screen), { x: 0, y: 0 }, box, screen), of }));
   }
 
   const panBy = (x: number, y: number) => show((view, screen) => pan(view, { x, y }, box, screen));
@@ -65,6 +69,8 @@ export function usePanZoom(box: Box, { isWheelZoom = false, margin, of }: Option
 
   const wheel = useEffectEvent((event: WheelEvent) => {
     event.preventDefault();
+    // Then it is for a tool.
+    if (event.altKey) return;
     const unit = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? 16 : 1;
     if (event.ctrlKey || event.metaKey || isWheelZoom) {
       // A pinch on a trackpad is a wheel with the control key, in small steps.
@@ -83,8 +89,10 @@ export function usePanZoom(box: Box, { isWheelZoom = false, margin, of }: Option
   }, [frame]);
 
   function press(event: PointerEvent<HTMLElement>) {
-    if (event.button !== 0 || (event.target as HTMLElement).closest("button, input, video")) return;
-    event.currentTarget.setPointerCapture(event.pointerId);
+    const isOwn = isTool ? event.pointerType === "touch" || event.button === 1 : event.button === 0;
+    if (!isOwn || (event.target as HTMLElement).closest("button, input, video")) return;
+    // A tool has captured a finger.
+    if (event.button === 1 || !isTool) event.currentTarget.setPointerCapture(event.pointerId);
     pointers.current.set(event.pointerId, pointOf(event));
   }
 
@@ -98,12 +106,12 @@ export function usePanZoom(box: Box, { isWheelZoom = false, margin, of }: Option
       // Two fingers: each move changes the distance to the other one.
       const distance = (point: Point) => Math.max(Math.hypot(point.x - other.x, point.y - other.y), 1);
       zoomBy(distance(now) / distance(before), other);
-    } else {
+    } else if (!isTool || event.pointerType !== "touch") {
       panBy(now.x - before.x, now.y - before.y);
     }
   }
 
   const release = (event: PointerEvent) => void pointers.current.delete(event.pointerId);
   const handlers = { onPointerDown: press, onPointerMove: drag, onPointerUp: release, onPointerCancel: release };
-  return { setFrame, view, isMoved, panBy, zoomBy, zoomTo, showAll, pointOf, handlers };
+  return { setFrame, screen, view, isMoved, panBy, zoomBy, zoomTo, showAll, pointOf, handlers };
 }
