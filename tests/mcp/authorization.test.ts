@@ -1,8 +1,13 @@
-/** The protocol's own clients connect from the address alone: they find the authorization server, register, and get and refresh their tokens. */
+/**
+ * The protocol's own clients connect from the address alone: they find the authorization server, register, and get and refresh their tokens.
+ * The conformance suite tests that server.
+ */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { env } from "node:process";
+import { env, execPath } from "node:process";
 import { createInterface } from "node:readline";
 import { test } from "node:test";
 
@@ -10,6 +15,7 @@ import { Client as Client2, StreamableHTTPClientTransport as Http2 } from "@mode
 import { Client as Client1 } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport as Http1 } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 
+import { freePort } from "../browser/processes.ts";
 import { admin, BASE_URL, send, signInLink, stranger } from "../browser/service.ts";
 
 const REDIRECT = "http://127.0.0.1:33418/callback";
@@ -60,7 +66,7 @@ async function allow(uid: string, asked: URL): Promise<URL> {
   const page = await signedIn(uid);
   const { redirectTo } = await page("/authorizations", { query: asked.search, decision: "allow", expiresDays: 1 });
   const answer = new URL(redirectTo);
-  assert.deepEqual([answer.origin + answer.pathname, answer.searchParams.get("state"), answer.searchParams.get("iss")], [REDIRECT, asked.searchParams.get("state"), BASE_URL]);
+  assert.deepEqual([answer.origin + answer.pathname, answer.searchParams.get("state"), answer.searchParams.get("iss")], [asked.searchParams.get("redirect_uri"), asked.searchParams.get("state"), BASE_URL]);
   return answer;
 }
 
@@ -168,3 +174,38 @@ for (const version of [1, 2]) {
     }
   });
 }
+
+/** What the scenarios for authorization servers check, which came with version 0.2 of the suite. */
+const CHECKS = {
+  "authorization-code-grant": "SUCCESS",
+  "authorization-server-metadata": "SUCCESS",
+  // Clients register, because the server reads no client metadata documents.
+  "authorization-server-metadata-cimd": "WARNING",
+};
+
+test("the scenarios of the conformance suite for authorization servers pass", { timeout: 60_000 }, async () => {
+  const { uid } = await stranger();
+  const port = await freePort();
+  const redirectUri = `http://127.0.0.1:${port}/callback`;
+  const metadata = { client_name: "Conformance suite", redirect_uris: [redirectUri] };
+  const registration = await fetch(`${BASE_URL}/oauth/register`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(metadata) });
+  const { client_id: client } = (await registration.json()) as { client_id: string };
+  const results = `${env["CANVAS_CONFORMANCE"]}-authorization`;
+  await rm(results, { recursive: true, force: true });
+  const program = join(import.meta.dirname, "node_modules/conformance-of-authorization/dist/index.js");
+  const options = ["--url", BASE_URL, "--client-id", client, "--resource", `${BASE_URL}/mcp`, "--port", String(port), "--output-dir", results];
+  const suite = spawn(execPath, [program, "authorization", ...options], { stdio: ["ignore", "pipe", "inherit"] });
+  try {
+    const ended = once(suite, "exit");
+    // It prints the address for the person among other lines.
+    for await (const line of createInterface(suite.stdout)) {
+      if (line.startsWith(`${BASE_URL}/oauth/authorize?`)) await fetch(await allow(uid, new URL(line)));
+    }
+    assert.deepEqual(await ended, [0, null]);
+    const texts = await Promise.all((await readdir(results)).map((directory) => readFile(join(results, directory, "checks.json"), "utf8")));
+    const checks = texts.flatMap((text) => JSON.parse(text) as { id: string; status: string }[]);
+    assert.deepEqual(Object.fromEntries(checks.map(({ id, status }) => [id, status])), CHECKS);
+  } finally {
+    suite.kill();
+  }
+});
