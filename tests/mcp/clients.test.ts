@@ -27,21 +27,6 @@ let gateway: Awaited<ReturnType<typeof ownGateway>>;
 let root: string;
 let reader: string;
 
-before(async () => {
-  root = await mkdtemp(join(tmpdir(), "canvas-mcp-"));
-  await writeFile(join(root, "boot.png"), png(30, 20));
-  balance = await balancer();
-  gateway = await ownGateway();
-  balance.to(BASE_URL, gateway.url);
-  ({ token: reader } = await admin<{ token: string }>("token", "create", "--account", person.uid, "--label", "mcp reader", "--scopes", "canvas:read,asset:read"));
-});
-
-after(async () => {
-  await gateway?.kill();
-  balance?.close();
-  await rm(root, { recursive: true, force: true });
-});
-
 /** Calls a tool, which has to succeed. Returns its value and what a model sees. */
 async function seen(host: Host, name: string, args: object = {}, onprogress?: (progress: Progress) => void): Promise<{ value: Value; content: Part[] }> {
   const { content, isError, structuredContent } = await host.call(name, args, onprogress && { onprogress });
@@ -360,6 +345,21 @@ function furtherCases(kind: Kind): void {
 
 // Hosts wait more than they compute. The cases of one host follow each other.
 describe("clients", { concurrency: 4 }, () => {
+  before(async () => {
+    root = await mkdtemp(join(tmpdir(), "canvas-mcp-"));
+    await writeFile(join(root, "boot.png"), png(30, 20));
+    balance = await balancer();
+    gateway = await ownGateway();
+    balance.to(BASE_URL, gateway.url);
+    ({ token: reader } = await admin<{ token: string }>("token", "create", "--account", person.uid, "--label", "mcp reader", "--scopes", "canvas:read,asset:read"));
+  });
+
+  after(async () => {
+    await gateway?.kill();
+    balance?.close();
+    await rm(root, { recursive: true, force: true });
+  });
+
   for (const kind of KINDS) {
     describe(kind.name, { concurrency: 1 }, () => {
       cases(kind);

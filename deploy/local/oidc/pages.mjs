@@ -49,10 +49,9 @@ export const choose = (people) =>
 export const signOut = (form) =>
   page(
     "Sign out of the local provider?",
-    `<p>Your sessions of the service end with it.</p>
+    `<p>Your sessions of the service end with it. To stay signed in, close this page.</p>
 ${form}
-<form><button form="op.logoutForm" name="logout" value="yes">Sign out</button>
-<button form="op.logoutForm" class="quiet">Stay signed in</button></form>`,
+<form><button form="op.logoutForm" name="logout" value="yes">Sign out</button></form>`,
   );
 
 export const signedOut = () => page("You are signed out", "<p>At the next sign-in you choose a person again.</p>");
