@@ -59,7 +59,7 @@ scene("assets are shown as images, found by name and by canvas, and opened large
 
   await tile(page, "harbor.png").click();
   const dialog = preview(page, "harbor.png");
-  await dialog.getByRole("img", { name: "harbor.png" }).waitFor();
+  await dialog.getByRole("img", { name: "Picture without description" }).waitFor();
   await dialog.getByText("640 × 480 pixels").waitFor();
   await dialog.getByText("You are signed in with a token").waitFor();
   await isAccessible();

@@ -224,6 +224,13 @@ export const api = {
   asset: async (assetId: string, signal: AbortSignal) =>
     (await answer(contract.GET("/api/canvas-agent/v1/assets/{assetId}", { params: { path: { assetId } }, signal }))).asset,
 
+  /** An asset, how it was made, and the nodes that show it. */
+  assetOrigin: (assetId: string, signal: AbortSignal) =>
+    answer(contract.GET("/api/canvas-agent/v1/assets/{assetId}", { params: { path: { assetId }, query: { include: "usedIn" } }, signal })),
+
+  node: async (canvasId: string, nodeId: string, signal: AbortSignal) =>
+    (await answer(contract.GET("/api/canvas-agent/v1/canvases/{canvasId}/nodes/{nodeId}", { params: { path: { canvasId, nodeId } }, signal }))).node,
+
   /** Makes sure that an image is ready, and that the browser has it. */
   image: async (url: string, signal: AbortSignal) => (await send(new Request(url, { signal }))).blob(),
 

@@ -331,7 +331,7 @@ function Video({ board, canvas, node, video }: { board: Board; canvas: string; n
         {board.canChange && found.state === "making" && <Button onClick={() => setIsCanceling(true)}>Cancel</Button>}
       </p>
       {found.state === "making" && job.progress > 0 && <progress aria-label="Progress of the video" max={100} value={job.progress} />}
-      {found.state === "ready" && <VideoPlayer key={job.id} source={videoUrl(job.id)} title={node.title} className={styles.video} />}
+      {found.state === "ready" && <VideoPlayer key={job.id} source={videoUrl(job.id)} alt={altOf(node)} className={styles.video} />}
       {job.failure && <Reason failure={job.failure} />}
       {board.canChange && found.state === "ended" && isOwn && session.scopes.includes("video:generate") && (
         <Button
@@ -380,7 +380,7 @@ function StoredVideo({ node, asset }: { node: Node; asset: string }) {
   const { data } = useAsset(asset);
   return (
     <section className={styles.group} aria-label="Video">
-      <VideoPlayer source={fileUrl(asset)} title={node.title} className={styles.video} />
+      <VideoPlayer source={fileUrl(asset)} alt={altOf(node)} className={styles.video} />
       {data?.durationSeconds !== undefined && (
         <p className="hint">
           {data.durationSeconds} s{data.hasAudio === true && ", with sound"}

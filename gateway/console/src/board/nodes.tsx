@@ -65,7 +65,7 @@ function Resizer({ node, fit }: { node: Node; fit?: (box: Box) => Box }) {
   );
 }
 
-/** What a picture is, beside its title. */
+/** What a picture is. */
 function Facts({ asset }: { asset: string }) {
   const { data } = useAsset(asset);
   return data && <span className={styles.facts}>{` · ${data.width} × ${data.height} · ${ratioOf(data)} · ${formatOf(data.mimeType)}`}</span>;
@@ -83,6 +83,7 @@ function Caption({ node, isEditing, number, isHovered }: { node: Node; isEditing
           {node.title}
           {number !== undefined && ` · ${number}`}
           {isHovered && node.asset !== undefined && <Facts asset={node.asset} />}
+          {isHovered && node.ref !== undefined && <span className={styles.facts}>{` · ${node.ref}`}</span>}
         </span>
       )}
       {node.metadata.createdBy === "agent" && (
@@ -229,6 +230,7 @@ const NoteNode = memo(({ data: { node, editing, isResizable }, selected }: Props
   return (
     <div
       className={styles.note}
+      title={node.ref}
       data-kind={node.type}
       data-colored={color !== undefined || undefined}
       data-selected={selected || undefined}
@@ -265,6 +267,7 @@ const SectionNode = memo(({ data: { node, editing, isResizable }, selected }: Pr
       <div
         className={styles.sectionHead}
         data-title
+        title={node.ref}
         dir="auto"
         style={{ "--size": Math.min(node.metadata.fontSize ?? 0, node.height / 2) } as CSSProperties}
         onDoubleClick={(event) => (event.stopPropagation(), board.edit(node.id, "title"))}

@@ -43,6 +43,8 @@ export function remediesOf(board: Board, canvas: string): Remedies {
       return node ? nameOf(node) : "Something deleted";
     },
 
+    ref: (handle) => nodesOf([handle])[0]?.ref,
+
     show(handles) {
       const ids = nodesOf(handles).map(({ id }) => id);
       board.select(ids);

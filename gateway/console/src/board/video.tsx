@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useContext, useEffect, useEffectEvent, useRef, useState } from "react";
 import { flushSync } from "react-dom";
-import { altOf } from "../alt.ts";
+import { altOf, playerName } from "../alt.ts";
 import { fileUrl } from "../api.ts";
 import { Problem } from "../errors.ts";
 import { percent } from "../format.ts";
@@ -145,7 +145,7 @@ function Player({ source, title, alt, poster }: PlayerProps) {
     flushSync(() => setIsOpen(false));
     button.current?.focus();
   };
-  if (isOpen) return <VideoPlayer source={source} title={title} isPlaying className={`nodrag nowheel ${styles.video}`} close={close} />;
+  if (isOpen) return <VideoPlayer source={source} alt={alt} isPlaying className={`nodrag nowheel ${styles.video}`} close={close} />;
   return (
     <div className={styles.frame}>
       {frame !== undefined && frame !== "" && <img src={frame} alt={alt} aria-hidden={alt === ""} draggable={false} />}
@@ -159,7 +159,8 @@ function Player({ source, title, alt, poster }: PlayerProps) {
 interface VideoPlayerProps {
   /** The address of the video. */
   source: string;
-  title: string;
+  /** What the video shows. */
+  alt: string;
   /** Whether it plays at once, and takes the keyboard. */
   isPlaying?: boolean;
   className?: string | undefined;
@@ -168,7 +169,7 @@ interface VideoPlayerProps {
 }
 
 /** A video with the browser's controls. It reads ranges, so one can go to any place in it. */
-export function VideoPlayer({ source, title, isPlaying = false, className, close }: VideoPlayerProps) {
+export function VideoPlayer({ source, alt, isPlaying = false, className, close }: VideoPlayerProps) {
   const video = useRef<HTMLVideoElement>(null);
   useEffect(() => {
     if (isPlaying) video.current?.focus({ preventScroll: true });
@@ -184,7 +185,7 @@ export function VideoPlayer({ source, title, isPlaying = false, className, close
       playsInline
       tabIndex={0}
       className={className}
-      aria-label={title || "Video"}
+      aria-label={playerName(alt)}
       onKeyDown={(event) => {
         if (event.key !== "Escape" || !close) return;
         event.preventDefault();

@@ -30,11 +30,14 @@ export const videoJob = (run: string): string => run.replace(/^run:/, "job:");
 /** The nodes that these handles name: of nodes, and of the runs and jobs that filled nodes. */
 export function nodesOf(graph: Graph, handles: string[]): Node[] {
   const wanted = new Set(handles);
-  return [...graph.nodes.values()].filter((node) => {
-    const { job, provenance } = node.metadata;
-    const made = node.type === "video" && provenance?.run !== undefined ? videoJob(provenance.run) : undefined;
-    return [node.handle, job?.run, job?.id, provenance?.run, made, videoOf(node)?.job].some((handle) => handle !== undefined && wanted.has(handle));
-  });
+  return [...graph.nodes.values()].filter((node) => isNamed(node, wanted));
+}
+
+/** Whether one of these handles is that of the node, or of a run or job that filled it. */
+export function isNamed(node: Node, wanted: ReadonlySet<string>): boolean {
+  const { job, provenance } = node.metadata;
+  const made = node.type === "video" && provenance?.run !== undefined ? videoJob(provenance.run) : undefined;
+  return [node.handle, job?.run, job?.id, provenance?.run, made, videoOf(node)?.job].some((handle) => handle !== undefined && wanted.has(handle));
 }
 
 // First frames

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Asset } from "../assets.ts";
-import { nextOf, type Place, sinceOf, type Sort } from "./listing.ts";
+import { firstPages, nextOf, type Place, sinceOf, type Sort } from "./listing.ts";
 
 const asset = (at: number, index: number): Asset => ({ handle: `asset:ana:${index}`, createdAt: new Date(at * 1000).toISOString(), name: `n${at % 7}`, bytes: at % 11 }) as Asset;
 const keys: Record<Sort, (asset: Asset) => string | number> = {
@@ -55,4 +55,17 @@ test("a chosen time begins with a day", () => {
   assert.equal(sinceOf("week", now), new Date(2026, 10, 23).toISOString());
   assert.equal(sinceOf("today", now), new Date(2026, 10, 30).toISOString());
   assert.deepEqual(["", "toString"].map((time) => sinceOf(time, now)), [undefined, undefined]);
+});
+
+test("no more pages are read than wanted, and it is known whether there are more", async () => {
+  for (const [pages, read, isAll] of [[2, 2, true], [3, 3, true], [4, 3, false]] as const) {
+    let at = 0;
+    const next = (places: Place[] | undefined) => {
+      assert.equal(places?.[0]?.cursor, at === 0 ? undefined : String(at));
+      at += 1;
+      return Promise.resolve({ items: [{ asset: asset(0, at), canvas: undefined }], rest: at < pages ? [{ cursor: String(at), waiting: [] }] : [] });
+    };
+    const found = await firstPages(3, next);
+    assert.deepEqual([found.items.length, found.isAll, at], [read, isAll, read]);
+  }
 });

@@ -105,6 +105,18 @@ export async function pageOf(where: Where, filter: Filter, places: Place[] | und
   return nextOf(places ?? (await placesOf(where, signal)), filter.sort, read);
 }
 
+/** The items of at most so many pages, and whether these are all. `next` reads the first page, or the one after some places. */
+export async function firstPages(most: number, next: (places: Place[] | undefined) => Promise<{ items: Listed[]; rest: Place[] }>): Promise<{ items: Listed[]; isAll: boolean }> {
+  const all: Listed[] = [];
+  let places: Place[] | undefined;
+  for (let page = 0; page < most && places?.length !== 0; page += 1) {
+    const { items, rest } = await next(places);
+    all.push(...items);
+    places = rest;
+  }
+  return { items: all, isAll: places?.length === 0 };
+}
+
 /** Times that a person chooses, as days before today. */
 export const TIMES = { today: ["Today", 0], week: ["Last 7 days", 7], month: ["Last 30 days", 30], year: ["Last 12 months", 365] } as const;
 

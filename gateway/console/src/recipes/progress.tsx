@@ -1,6 +1,8 @@
 /** A run of a Recipe: its steps, what they made, and why some did not. */
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
+import { altOf } from "../alt.ts";
+import { madeImage, useAltsOf } from "../library/outputs.ts";
 import { Thumb } from "../library/thumb.tsx";
 import { Reason } from "../screens/reason.tsx";
 import { Button, Failure, Icon, Notice, Waiting } from "../ui/parts.tsx";
@@ -61,7 +63,7 @@ export function RunProgress({ run, children }: Props) {
       {!isOver(data.status) && <progress aria-label="Progress of the run" max={data.outputs.length} value={done} />}
       <ol className={styles.steps}>
         {data.outputs.map((output) => (
-          <Step key={output.key} output={output} />
+          <Step key={output.key} canvas={data.canvasHandle} output={output} />
         ))}
       </ol>
       {data.failure && <Reason failure={data.failure} />}
@@ -86,7 +88,8 @@ function sentence({ status, outputs, currentStep }: RecipeRun): string {
   return step < 0 ? "Under way" : `Step ${step + 1} of ${outputs.length}: ${outputs[step]?.label}`;
 }
 
-function Step({ output: { label, type, status, standIn, value, assetId, failure } }: { output: RunOutput }) {
+function Step({ canvas, output: { label, type, status, standIn, value, assetId, nodeHandle, failure } }: { canvas: string; output: RunOutput }) {
+  const [alt = ""] = useAltsOf(canvas, assetId === undefined ? [] : [madeImage(assetId, nodeHandle, altOf({ type: "image", title: label, metadata: {} }))]);
   return (
     <li data-status={status}>
       <div className={styles.stepHead}>
@@ -107,7 +110,7 @@ function Step({ output: { label, type, status, standIn, value, assetId, failure 
       )}
       {assetId !== undefined && (
         <span className={styles.image}>
-          <Thumb asset={assetId} alt={`Output ${label}`} pixels={640} />
+          <Thumb asset={assetId} alt={alt} pixels={640} />
         </span>
       )}
       {failure && <Reason failure={failure} />}

@@ -54,6 +54,8 @@ export default function AssetLook({ handle, among, go, close, removed, placeOf }
     return <Compare pictures={pictures} framed={handle} frame={go} set={(ids) => (ids.length > 1 ? setCompared(ids) : alone(ids[0] ?? handle))} deeds={[]} look={alone} close={close} />;
   }
   const isDeletable = asset !== undefined && asset.ownerUid === account.id && session.kind === "full";
+  const listed = among.find(({ id }) => id === handle);
+  const known = asset && { ...pictureOf(asset), ...(listed?.alt !== undefined && { alt: listed.alt }) };
   const place = placeOf?.(handle);
   const show = { label: "Show it on its canvas", icon: "section" as const, keys: ["Enter"], run: () => navigate(place ?? "") };
   const download = { label: "Download", icon: "download" as const, keys: ["D"], run: () => save(handle, asset?.name ?? "") };
@@ -61,7 +63,7 @@ export default function AssetLook({ handle, among, go, close, removed, placeOf }
   return (
     <>
       <Look
-        picture={asset ? pictureOf(asset) : (among.find(({ id }) => id === handle) ?? { id: handle, asset: handle, title: "Picture", alt: "", isVideo: false })}
+        picture={known ?? listed ?? { id: handle, asset: handle, title: "Picture", isVideo: false }}
         siblings={among}
         go={go}
         compare={(id) => setCompared([handle, id])}

@@ -1,5 +1,6 @@
 /** One picture or video, large: to look at it closely, to go through those beside it, and to do something with it. */
 import { type MouseEvent, type ReactNode, useEffect, useEffectEvent, useState } from "react";
+import { playerName } from "../alt.ts";
 import { fileUrl } from "../api.ts";
 import { factsOf } from "../assets.ts";
 import { useAsset, useImage } from "../board/images.ts";
@@ -10,7 +11,7 @@ import { usePanZoom, ZOOM_STEP } from "../ui/pan-zoom.ts";
 import { Button, Icon, type IconName } from "../ui/parts.tsx";
 import type { Size } from "../view.ts";
 import styles from "./look.module.css";
-import type { Picture } from "./picture.ts";
+import { type Picture, useAltOf } from "./picture.ts";
 import { isTooLarge, Sheet, Small } from "./sheet.tsx";
 
 /** Something that is done with what is shown: by a key, and by a button if it has an icon. */
@@ -102,6 +103,7 @@ export function useViewing({ width, height }: Size, of = "") {
 export function Look({ picture, siblings, source, made, go, compare, deeds, marks, said, about, isAboutOpen = false, close, children }: Props) {
   const { id, asset, title, isVideo } = picture;
   const { data } = useAsset(asset);
+  const alt = useAltOf(picture);
   const [hasAbout, setHasAbout] = useState(isAboutOpen);
   const plane = data && data.width > 0 && !isVideo ? { width: data.width, height: data.height } : undefined;
   // Variants of one size are seen at the same place, one after the other.
@@ -148,7 +150,7 @@ export function Look({ picture, siblings, source, made, go, compare, deeds, mark
         <div className={styles.frame} aria-label="Picture" aria-describedby="look-keys" {...frame}>
           {isVideo ? (
             // oxlint-disable-next-line jsx-a11y/media-has-caption -- the service makes no captions
-            <video key={asset} src={fileUrl(asset)} controls autoPlay preload="auto" playsInline aria-label={title || "Video"} />
+            <video key={asset} src={fileUrl(asset)} controls autoPlay preload="auto" playsInline aria-label={playerName(alt)} />
           ) : (
             <Sheet picture={picture} known={data} plane={plane} view={view} />
           )}

@@ -13,6 +13,8 @@ export interface Remedies {
   remedyOf: (finding: Finding) => { label: string; run: () => unknown } | undefined;
   /** The title of a node. */
   title: (nodeHandle: string) => string;
+  /** The ref by which agents and the command line name a node, once the service has given it one. */
+  ref: (nodeHandle: string) => string | undefined;
 }
 
 /** Findings that ask for something. The others are about what people made as they wanted it. */
@@ -95,7 +97,7 @@ function FindingItem({ finding, remedies }: { finding: Finding; remedies: Remedi
           <>
             <p className={styles.names}>
               {nodeHandles.slice(0, 4).map((handle) => (
-                <bdi key={handle}>{remedies.title(handle)}</bdi>
+                <Name key={handle} handle={handle} remedies={remedies} />
               ))}
               {nodeHandles.length > 4 && <span>and {nodeHandles.length - 4} more</span>}
             </p>
@@ -112,6 +114,16 @@ function FindingItem({ finding, remedies }: { finding: Finding; remedies: Remedi
         {error !== undefined && <Notice error={error} />}
       </div>
     </li>
+  );
+}
+
+function Name({ handle, remedies }: { handle: string; remedies: Remedies }) {
+  const ref = remedies.ref(handle);
+  return (
+    <span>
+      <bdi>{remedies.title(handle)}</bdi>
+      {ref !== undefined && <code> {ref}</code>}
+    </span>
   );
 }
 
@@ -134,7 +146,7 @@ function Fidelity({ fidelity, remedies }: { fidelity: Fidelity; remedies: Remedi
             <Icon name="image" />
             <div>
               <p>
-                <bdi>{remedies?.title(handle) ?? "A result"}</bdi>
+                {remedies ? <Name handle={handle} remedies={remedies} /> : "A result"}
                 {evidenceMissingOutputHandles.includes(handle) && " · it is not known what it was made from"}
               </p>
               {remedies && (

@@ -2,9 +2,12 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
+import { altOf, playerName } from "../alt.ts";
 import { attemptPath, canvasOf, showPath } from "../address.ts";
 import { Problem } from "../errors.ts";
 import { count, lasted } from "../format.ts";
+import { isNamed } from "../board/videos.ts";
+import { madeImage, useAltsOf } from "../library/outputs.ts";
 import { Thumb } from "../library/thumb.tsx";
 import { useSession } from "../session.ts";
 import { Copy } from "../ui/copy.tsx";
@@ -16,8 +19,15 @@ import { deliveryOf, type ImageJob, isOver, type RecipeRun, stateOf, statusOf, t
 import { Reason } from "./reason.tsx";
 import styles from "./run-details.module.css";
 
-/** `state` changes whenever the record may have changed. */
-export function RunDetails({ handle, state }: { handle: string; state: string }) {
+interface Props {
+  handle: string;
+  /** It changes whenever the record may have changed. */
+  state: string;
+  /** What is said of outputs of which no node says more. */
+  alt?: string;
+}
+
+export function RunDetails({ handle, state, alt = altOf({ type: "image", title: "", metadata: {} }) }: Props) {
   const { data, error, refetch } = useQuery({
     queryKey: ["work", "record", handle, state],
     queryFn: ({ signal }) => work.read(handle, signal),
@@ -39,7 +49,7 @@ export function RunDetails({ handle, state }: { handle: string; state: string })
       {data.failure && <Reason failure={data.failure} />}
       {data.status === "expired" && <p>The record of this run has expired. What it made stays on the canvas.</p>}
       <Attempt data={data} />
-      <Outputs data={data} />
+      <Outputs data={data} alt={alt} />
       <div className={styles.columns}>
         <Timeline data={data} />
         <Facts data={data} handle={handle} />
@@ -70,52 +80,59 @@ function attemptAddress(data: Work): string | undefined {
 const AssetLook = laterDialog("Output", () => import("./asset-look.tsx"));
 
 /** One output large, with the others beside it. */
-function LookAtOutputs({ outputs, canvasId, at, go }: { outputs: { asset: string; node: string; title: string }[]; canvasId: string | undefined; at: string | undefined; go: (asset: string | undefined) => void }) {
+function LookAtOutputs({ outputs, canvasId, at, go }: { outputs: { asset: string; node: string; title: string; alt: string }[]; canvasId: string | undefined; at: string | undefined; go: (asset: string | undefined) => void }) {
   if (at === undefined) return null;
   const placeOf = (handle: string) => {
     const node = outputs.find(({ asset }) => asset === handle)?.node;
     return canvasId === undefined || node === undefined ? undefined : showPath(canvasOf(canvasId), [node]);
   };
-  const among = outputs.map(({ asset, title }) => ({ id: asset, asset, title, alt: title, isVideo: false }));
+  const among = outputs.map(({ asset, title, alt }) => ({ id: asset, asset, title, alt, isVideo: false }));
   return <AssetLook handle={at} among={among} go={go} close={() => go(undefined)} removed={() => go(undefined)} placeOf={placeOf} />;
 }
 
-function Outputs({ data }: { data: Work }) {
+function Outputs({ data, alt }: { data: Work; alt: string }) {
+  if (data.kind === "video") return data.status === "succeeded" ? <Video job={data} alt={alt} /> : null;
+  return data.kind === "recipe" ? <Steps run={data} /> : <Images job={data} alt={alt} />;
+}
+
+function Images({ job, alt }: { job: ImageJob; alt: string }) {
+  const { targets, canvasId, status } = job;
+  const images = job.images ?? [];
   const [at, go] = useState<string>();
-  if (data.kind === "video") return data.status === "succeeded" ? <Video job={data} /> : null;
-  if (data.kind === "recipe") return <Steps run={data} />;
-  const { images = [], targets, canvasId, status } = data;
+  const alts = useAltsOf(canvasId, images.map(({ assetId, nodeId }) => madeImage(assetId, nodeId, alt)));
+  const outputs = images.map(({ assetId, nodeId }, index) => ({ asset: assetId, node: nodeId, title: `Output ${index + 1}`, alt: alts[index] ?? alt }));
   if (images.length === 0 && isOver(status)) return null;
   const missing = targets.length - images.length;
   return (
     <ul className={styles.outputs} aria-label="Outputs">
       {images.map(({ assetId, width, height }, index) => (
         <li key={assetId}>
-          <Output asset={assetId} alt={`Output ${index + 1}`} look={go} />
+          <Output asset={assetId} label={`output ${index + 1}`} alt={outputs[index]?.alt ?? alt} look={go} />
           <span className={styles.size}>
             {width} × {height}
           </span>
         </li>
       ))}
       {missing > 0 && !isOver(status) && <li className={styles.missing}>{count(missing, "output")} to come</li>}
-      <LookAtOutputs outputs={images.map(({ assetId, nodeId }, index) => ({ asset: assetId, node: nodeId, title: `Output ${index + 1}` }))} canvasId={canvasId} at={at} go={go} />
+      <LookAtOutputs outputs={outputs} canvasId={canvasId} at={at} go={go} />
     </ul>
   );
 }
 
-function Output({ asset, alt, look }: { asset: string; alt: string; look: (asset: string) => void }) {
+function Output({ asset, label, alt, look }: { asset: string; label: string; alt: string; look: (asset: string) => void }) {
   return (
-    <button type="button" className={styles.output} aria-label={`Look at ${alt}`} onClick={() => look(asset)}>
+    <button type="button" className={styles.output} aria-label={[`Look at ${label}`, alt].filter(Boolean).join(": ")} onClick={() => look(asset)}>
       <Thumb asset={asset} alt={alt} />
     </button>
   );
 }
 
-function Video({ job }: { job: VideoJob }) {
+function Video({ job, alt }: { job: VideoJob; alt: string }) {
+  const [shown = alt] = useAltsOf(job.canvasId, [{ node: job.targets?.[0], isShownBy: (node) => isNamed(node, new Set([job.id])), alt }]);
   return (
     <div className={styles.video}>
       {/* oxlint-disable-next-line jsx-a11y/media-has-caption -- the service makes no captions */}
-      <video src={videoUrl(job.id)} controls preload="metadata" playsInline aria-label="The video" />
+      <video src={videoUrl(job.id)} controls preload="metadata" playsInline aria-label={playerName(shown)} />
       <a href={videoUrl(job.id)} download>
         <Icon name="download" size={15} /> Download
       </a>
@@ -126,6 +143,9 @@ function Video({ job }: { job: VideoJob }) {
 function Steps({ run }: { run: RecipeRun }) {
   const canvas = canvasOf(run.canvasHandle);
   const [at, go] = useState<string>();
+  const made = run.outputs.flatMap(({ assetId, nodeHandle, label }) => (assetId ? { asset: assetId, node: nodeHandle, title: label } : []));
+  const alts = useAltsOf(run.canvasHandle, made.map(({ asset, node, title }) => madeImage(asset, node, altOf({ type: "image", title, metadata: {} }))));
+  const outputs = made.map(({ asset, node, title }, index) => ({ asset, node, title, alt: alts[index] ?? "" }));
   return (
     <ol className={styles.steps} aria-label="Outputs">
       {run.outputs.map(({ key, label, status, assetId, value, failure, nodeHandle, startedAt, completedAt }) => (
@@ -137,7 +157,7 @@ function Steps({ run }: { run: RecipeRun }) {
             <span data-status={status}>{statusOf(status)}</span>
             {startedAt && completedAt && <span>{lasted(Date.parse(completedAt) - Date.parse(startedAt))}</span>}
           </p>
-          {assetId && <Output asset={assetId} alt={`Output ${label}`} look={go} />}
+          {assetId && <Output asset={assetId} label={label} alt={outputs.find(({ asset }) => asset === assetId)?.alt ?? ""} look={go} />}
           {value && (
             <blockquote className={styles.text} dir="auto">
               {value}
@@ -146,7 +166,7 @@ function Steps({ run }: { run: RecipeRun }) {
           {failure && <Reason failure={failure} />}
         </li>
       ))}
-      <LookAtOutputs outputs={run.outputs.flatMap(({ assetId, nodeHandle, label }) => (assetId ? { asset: assetId, node: nodeHandle, title: label } : []))} canvasId={run.canvasHandle} at={at} go={go} />
+      <LookAtOutputs outputs={outputs} canvasId={run.canvasHandle} at={at} go={go} />
     </ol>
   );
 }

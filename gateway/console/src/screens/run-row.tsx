@@ -1,5 +1,6 @@
 /** One run in a list, on its page and beside the board: its results, what it makes, how far it is, and what can be done with it. */
 import { type ReactNode, useState } from "react";
+import { altOfRun } from "../alt.ts";
 import type { RunSummary } from "../api.ts";
 import { ago, count, lasted } from "../format.ts";
 import { useModelNames } from "../library/models.ts";
@@ -86,14 +87,15 @@ export function RunRow({ run, progress, canvas, isOpen, toggle, show, again, can
         </div>
       </div>
       {isWorking && <progress aria-label={`Progress of ${title}`} max={100} {...(done > 0 && { value: done })} />}
-      {isOpen && <RunDetails handle={handle} state={`${status} ${outputs.done}`} />}
+      {isOpen && <RunDetails handle={handle} state={`${status} ${outputs.done}`} alt={altOfRun(run)} />}
       {isCanceling && <CancelDialog runs={[run]} hasTargets={canvasId !== undefined} close={() => setIsCanceling(false)} canceled={canceled} />}
     </li>
   );
 }
 
 /** The first results, or the kind of work while there is none. */
-function Results({ run: { kind, results, outputs, title, status } }: { run: RunSummary }) {
+function Results({ run }: { run: RunSummary }) {
+  const { kind, results, outputs, status } = run;
   const shown = results.slice(0, 4);
   const missing = isOver(status) ? 0 : Math.min(outputs.total, 4) - shown.length;
   if (shown.length === 0) {
@@ -106,7 +108,7 @@ function Results({ run: { kind, results, outputs, title, status } }: { run: RunS
   return (
     <span className={styles.results} data-count={shown.length + Math.max(missing, 0)}>
       {shown.map((asset, index) => (
-        <Thumb key={asset} asset={asset} alt={index === 0 ? `Result of ${title}` : ""} pixels={160} />
+        <Thumb key={asset} asset={asset} alt={index === 0 ? altOfRun(run) : ""} pixels={160} />
       ))}
       {Array.from({ length: Math.max(missing, 0) }, (_, index) => (
         // oxlint-disable-next-line react/no-array-index-key -- the placeholders are all the same

@@ -3,7 +3,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type SubmitEvent, useRef, useState } from "react";
 import type { CanvasSummary } from "../api.ts";
 import { removedOf } from "../assets.ts";
-import { pageOf } from "../library/listing.ts";
+import { firstPages, pageOf } from "../library/listing.ts";
 import { Problem } from "../errors.ts";
 import { type CanvasName, type Member, type MemberRole, person } from "../person.ts";
 import { useSession } from "../session.ts";
@@ -68,13 +68,16 @@ function Members({ canvas }: { canvas: SharedCanvas }) {
   );
 }
 
+/** How many pages of the images of a canvas are looked through for what was removed from their files. */
+const MOST_PAGES = 10;
+
 /** What members do not get of the images of the canvas. */
 function Removed({ canvas: { ownerUid, id } }: { canvas: SharedCanvas }) {
   const { session } = useSession();
   const handle = `canvas:${ownerUid}:${id}` as const;
   const { data } = useQuery({
     queryKey: ["removed", handle],
-    queryFn: ({ signal }) => pageOf(handle, { kind: "all", sort: "new" }, undefined, signal),
+    queryFn: ({ signal }) => firstPages(MOST_PAGES, (places) => pageOf(handle, { kind: "all", sort: "new" }, places, signal)),
     enabled: session.scopes.includes("asset:read"),
   });
   const found = data?.items.map(({ asset }) => asset) ?? [];
@@ -82,7 +85,7 @@ function Removed({ canvas: { ownerUid, id } }: { canvas: SharedCanvas }) {
   if (removed === undefined) return null;
   return (
     <p className={styles.lead}>
-      Members get the images of this canvas without private metadata: {removed}.{found.some(({ original }) => original) && " You alone can download the files as they were."}
+      Members get the images of this canvas without private metadata{data?.isAll === false && `, of the newest ${found.length}`}: {removed}.{found.some(({ original }) => original) && " You alone can download the files as they were."}
     </p>
   );
 }

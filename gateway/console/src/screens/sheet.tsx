@@ -7,7 +7,7 @@ import { assetQuery, useImage } from "../board/images.ts";
 import { Icon } from "../ui/parts.tsx";
 import type { Size, View } from "../view.ts";
 import styles from "./look.module.css";
-import type { Picture } from "./picture.ts";
+import { type Picture, useAltOf } from "./picture.ts";
 
 /** The widest rendition, and the most pixels of a file that a browser shows without trouble. */
 const WIDEST = 2048;
@@ -54,7 +54,9 @@ interface SheetProps {
 }
 
 /** The picture as sharp as it is there. Until its size is known, it is shown as a whole. */
-export function Sheet({ picture: { asset, alt, title }, known, plane, view, isFilling = false, clip, opacity }: SheetProps) {
+export function Sheet({ picture, known, plane, view, isFilling = false, clip, opacity }: SheetProps) {
+  const { asset, title } = picture;
+  const alt = useAltOf(picture);
   const scale = view?.scale ?? 1;
   const { url, hasFailed } = useSharp(asset, known, (plane?.width ?? WIDEST / 2) * scale * devicePixelRatio);
   if (url === undefined) return <p className={styles.missing}>{hasFailed ? `${title || "This picture"} cannot be shown. Its file may be damaged, or only its owner can see it.` : "Loading…"}</p>;
