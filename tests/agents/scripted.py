@@ -93,6 +93,7 @@ class Agent:
         board = [
             {"type": "section.create", "clientId": "board", "title": "Moodboard", "nodeIds": pictures},
             {"type": "layout.arrange", "sectionId": "board", "layout": "masonry"},
+            {"type": "section.fit", "nodeId": "board"},
         ]
         self.follow("canvas_edit", canvas=canvas, revision=revision, operations=board)
         self.claim(canvas)
@@ -113,9 +114,11 @@ class Agent:
         operations = [
             {"type": "node.update", "nodeId": ref, "patch": {"title": f"final {at}"}} for at, (ref, _) in enumerate(notes)
         ]
-        for at in range(4):
+        groups = [f"group-{at + 1}" for at in range(4)]
+        for at, group in enumerate(groups):
             members = [ref for ref, _ in notes[at * 5 : at * 5 + 5]]
-            operations.append({"type": "section.create", "title": f"Group {at + 1}", "nodeIds": members})
+            operations.append({"type": "section.create", "clientId": group, "title": f"Group {at + 1}", "nodeIds": members})
+        operations.append({"type": "layout.arrange", "nodeIds": groups, "layout": "column"})
         arguments = {"revision": revision, "operations": operations}
         while True:
             failed, told, _ = self.tools.call("canvas_edit", **{"canvas": canvas} | arguments)
