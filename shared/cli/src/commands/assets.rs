@@ -19,7 +19,7 @@ use crate::args::{Asset, Write};
 use crate::context::{Context, canvas};
 use crate::failure::{Failure, Outcome, both, file};
 use crate::journal;
-use crate::output::{credits, optional, text};
+use crate::output::{credits, joined, optional, text};
 
 /// Uploads at a time. The service takes eight of an account.
 const UPLOADS: usize = 4;
@@ -229,7 +229,9 @@ async fn upload(context: &Context, path: &Path, to: Destination<'_>) -> Outcome<
 
 fn uploaded(AssetRead { asset, replayed, .. }: AssetRead) -> String {
     let again = if replayed == Some(true) { "(uploaded before)".to_owned() } else { String::new() };
-    let parts = [text(asset.handle), optional(asset.node), text(asset.name), again];
+    let removed = Some(joined(&asset.metadata_removed, ", ")).filter(|classes| !classes.is_empty());
+    let removed = removed.map(|classes| format!("(removed: {classes})")).unwrap_or_default();
+    let parts = [text(asset.handle), optional(asset.node), text(asset.name), removed, again];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
