@@ -55,6 +55,25 @@ fn images_tail(jpeg: &[u8]) -> usize {
 }
 
 #[tokio::test]
+async fn a_gif_keeps_its_frames_and_nothing_else() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    let (file, clean) = images::gif_with_place();
+    let asset = user.upload("image/gif", file.clone()).await;
+    assert_eq!(asset["metadataRemoved"], json!(["location", "text", "other"]));
+    assert_eq!(asset["original"], json!({"mimeType": "image/gif", "bytes": file.len(), "reason": "private-metadata"}));
+    assert_eq!((&asset["animated"], &asset["bytes"]), (&json!(true), &json!(clean.len())));
+    assert!(content(&user, &asset, "").await.expect(200).body == clean, "byte for byte");
+    assert!(content(&user, &asset, "?original=true").await.expect(200).body == file, "byte for byte");
+    assert!(!holds_place(&content(&user, &asset, "?w=64").await.expect(200).body));
+    // A comment is no reason.
+    let commented = images::animated_gif(2);
+    let asset = user.upload("image/gif", commented.clone()).await;
+    assert!(asset.get("metadataRemoved").is_none() && asset.get("original").is_none(), "{asset}");
+    assert!(content(&user, &asset, "").await.expect(200).body == commented);
+}
+
+#[tokio::test]
 async fn the_original_is_for_the_owner_alone() {
     let stack = &Stack::with_workers().await;
     let (owner, editor, viewer, other) =
@@ -251,6 +270,8 @@ async fn assets_of_earlier_releases_are_cleaned_by_an_operator() {
     };
     let private = old("/assets?metadata=keep", "image/jpeg", photo.clone()).await;
     let plain = old("/assets", "image/jpeg", images::jpeg(6, 4)).await;
+    let (animation, frames) = images::gif_with_place();
+    let animation = old("/assets?metadata=keep", "image/gif", animation).await;
     let chosen =
         user.post("/assets?metadata=keep").body("image/jpeg", photo_with_place(61, 40)).await.expect(201).json();
     let clean = async |more: &[&str]| {
@@ -262,9 +283,9 @@ async fn assets_of_earlier_releases_are_cleaned_by_an_operator() {
         quota["storedBytes"].as_i64().expect("a number")
     };
     let before = stored().await;
-    assert_eq!(clean(&["--dry-run"]).await, json!({"dryRun": true, "examined": 2, "cleaned": 1, "unreadable": 0}));
+    assert_eq!(clean(&["--dry-run"]).await, json!({"dryRun": true, "examined": 3, "cleaned": 2, "unreadable": 0}));
     assert!(holds_place(&content(&user, &private, "").await.expect(200).body));
-    assert_eq!(clean(&[]).await, json!({"dryRun": false, "examined": 2, "cleaned": 1, "unreadable": 0}));
+    assert_eq!(clean(&[]).await, json!({"dryRun": false, "examined": 3, "cleaned": 2, "unreadable": 0}));
 
     let read = user.get(&format!("/assets/{}", text(&private, "/handle"))).await.ok()["asset"].clone();
     assert_eq!(read["metadataRemoved"], json!(["location"]));
@@ -273,8 +294,9 @@ async fn assets_of_earlier_releases_are_cleaned_by_an_operator() {
     assert!(!holds_place(&file.body) && read["bytes"] == file.body.len());
     assert_eq!(content(&user, &private, "?original=true").await.expect(200).body, photo);
     assert_eq!(images::size(&content(&user, &private, "?w=64").await.expect(200).body), (40, 60));
-    // The original counts at least 64 KiB.
-    assert_eq!(stored().await, before + 65536);
+    assert!(content(&user, &animation, "").await.expect(200).body == frames);
+    // Each original counts at least 64 KiB.
+    assert_eq!(stored().await, before + 2 * 65536);
     assert!(user.get(&format!("/assets/{}", text(&plain, "/handle"))).await.ok()["asset"].get("original").is_none());
     assert!(holds_place(&content(&user, &chosen["asset"], "").await.expect(200).body), "somebody chose so");
     assert_eq!(clean(&[]).await, json!({"dryRun": false, "examined": 1, "cleaned": 0, "unreadable": 0}));

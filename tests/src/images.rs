@@ -2,6 +2,7 @@
 //! share a stored blob.
 
 use raster::{Bitmap, Channels, Color, Encoding, OutputFormat, Size};
+pub use testkit::photo::PLACE;
 
 use crate::api::unique;
 
@@ -78,30 +79,9 @@ pub fn turned_jpeg(width: u32, height: u32, orientation: u8) -> Vec<u8> {
     file
 }
 
-/// Stands in the GPS directory of [`photo_with_place`].
-pub const PLACE: &[u8; 12] = b"PRIVATE-7731";
-
-/// A JPEG that must be rotated by 90 degrees for display, with an author and a place in its EXIF data (TIFF 6.0, section 2).
+/// A JPEG that must be rotated by 90 degrees for display, with an author and a place.
 pub fn photo_with_place(width: u32, height: u32) -> Vec<u8> {
-    let entry = |tag: u16, kind: u16, count: u32, value: [u8; 4]| {
-        [&tag.to_be_bytes()[..], &kind.to_be_bytes(), &count.to_be_bytes(), &value].concat()
-    };
-    // Two directories of 3 and 1 entries, at 8 and 50, then the two texts.
-    let block = [
-        b"Exif\0\0MM\0*\0\0\0\x08\0\x03".to_vec(),
-        entry(0x0112, 3, 1, [0, 6, 0, 0]),
-        entry(0x013b, 2, 12, [0, 0, 0, 68]),
-        entry(0x8825, 4, 1, [0, 0, 0, 50]),
-        b"\0\0\0\0\0\x01".to_vec(),
-        entry(0x001d, 2, 12, [0, 0, 0, 80]),
-        [b"\0\0\0\0Author-4419\0", &PLACE[..]].concat(),
-    ]
-    .concat();
-    let mut segment = vec![0xff, 0xe1, 0, block.len() as u8 + 2];
-    segment.extend(block);
-    let mut file = jpeg(width, height);
-    file.splice(2..2, segment);
-    file
+    testkit::photo::with_place(&jpeg(width, height))
 }
 
 /// A GIF of one black pixel (GIF89a: header, screen with two colors, a frame of LZW codes, trailer).
@@ -214,6 +194,23 @@ pub fn animated_gif(frames: usize) -> Vec<u8> {
     let comment = [&b"!\xfe\x08"[..], &unique().to_be_bytes(), b"\0"].concat();
     let frame = b",\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0";
     [head, comment.as_slice(), &frame.repeat(frames), b";"].concat()
+}
+
+/// A GIF of two frames with a place in its XMP packet and a comment, and the same file without both.
+pub fn gif_with_place() -> (Vec<u8>, Vec<u8>) {
+    let gif = animated_gif(2);
+    // The screen and its table, and the comment.
+    let (head, frames) = (&gif[..19], &gif[19 + 12..]);
+    let comment = &gif[19..19 + 12];
+    let place = std::str::from_utf8(PLACE).unwrap_or_default();
+    let packet = format!(
+        "<x:xmpmeta xmlns:x=\"adobe:ns:meta/\"><rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\">\
+         <rdf:Description xmlns:exif=\"http://ns.adobe.com/exif/1.0/\" exif:GPSLatitude=\"{place}\"/></rdf:RDF></x:xmpmeta>"
+    );
+    // The packet stands in the file without sub-blocks; its trailer leads to their end (XMP specification, part 3, 1.1.2).
+    let trailer: Vec<u8> = std::iter::once(1).chain((0..=255).rev()).chain([0]).collect();
+    let xmp = [b"!\xff\x0bXMP DataXMP", packet.as_bytes(), &trailer].concat();
+    ([head, comment, &xmp, frames].concat(), [head, frames].concat())
 }
 
 /// AVIF files, of 40 × 24 pixels if nothing else is said.

@@ -6,7 +6,7 @@
 //! **Mechanism.** Frames are counted up to the second: chunks `ANMF` of a WebP (RFC 9649), image descriptors of a GIF (GIF89a,
 //! section 20). A PNG states their number in front of its pixels (`acTL`, PNG third edition, 11.3.6.1).
 
-use crate::format::Format;
+use crate::format::{Format, color_table};
 
 /// The longest beginning of a block that is looked at: the chunk `acTL` of a PNG up to its number of frames.
 const HEAD_MAX: usize = 16;
@@ -106,7 +106,7 @@ fn start(bytes: &[u8]) -> Step {
         Some(Format::Png) => Step::Skip(8 + 25, Place::PngChunk),
         Some(Format::Webp) => Step::Skip(12, Place::WebpChunk),
         Some(Format::Gif) if bytes.len() < 13 => Step::Need(13),
-        Some(Format::Gif) => Step::Skip(13 + table(bytes[10]), Place::GifBlock),
+        Some(Format::Gif) => Step::Skip((13 + color_table(bytes[10])) as u64, Place::GifBlock),
         Some(Format::Jpeg) | None => Step::Skip(bytes.len() as u64, Place::End),
     }
 }
@@ -143,17 +143,12 @@ fn gif_block(bytes: &[u8], frames: &mut u32) -> Step {
         [b',', .., flags] if bytes.len() == 10 => {
             *frames += 1;
             // The color table and the size of the first code precede the sub-blocks.
-            Step::Skip(11 + table(*flags), Place::GifData)
+            Step::Skip((11 + color_table(*flags)) as u64, Place::GifData)
         }
         [b',', ..] => Step::Need(10),
         [b'!', ..] => Step::Skip(2, Place::GifData),
         _ => Step::Skip(bytes.len() as u64, Place::End),
     }
-}
-
-/// Length of the color table that these flags declare.
-fn table(flags: u8) -> u64 {
-    if flags & 0x80 == 0 { 0 } else { 3 << ((flags & 7) + 1) }
 }
 
 /// Returns `true` if a file in memory has more than one frame.

@@ -74,6 +74,11 @@ impl Format {
     }
 }
 
+/// The number of bytes of a color table of a GIF, from the flags of the screen or of an image (GIF89a, 18 and 20).
+pub(crate) fn color_table(flags: u8) -> usize {
+    if flags & 0x80 == 0 { 0 } else { 3 << ((flags & 7) + 1) }
+}
+
 /// A format of outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OutputFormat {

@@ -9,6 +9,7 @@ mod azurite;
 mod database;
 mod environment;
 pub mod openid;
+pub mod photo;
 pub mod providers;
 mod proxy;
 mod receiver;

@@ -202,6 +202,17 @@ async fn disjoint_changes_are_merged_on_request_and_others_refused() {
 }
 
 #[tokio::test]
+async fn an_upload_says_what_was_removed_from_it() {
+    let stack = &Stack::with_workers().await;
+    let (_, shell, _) = person(stack).await;
+    shell.file("photo.jpg", images::photo_with_place(60, 40));
+    shell.file("plain.jpg", images::jpeg(60, 40));
+    let put = shell.run(&["asset", "put", "photo.jpg", "plain.jpg"]).await.expect(0).stdout;
+    let (photo, plain) = put.trim().split_once('\n').expect("two lines");
+    assert!(photo.ends_with(" photo.jpg (removed: location)") && plain.ends_with(" plain.jpg"), "{put}");
+}
+
+#[tokio::test]
 async fn images_are_uploaded_once_and_come_back_unchanged() {
     let stack = &Stack::with_workers().await;
     let (_, shell, canvas) = person(stack).await;

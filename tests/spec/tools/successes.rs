@@ -328,6 +328,18 @@ async fn an_upload_is_stored_once() {
 }
 
 #[tokio::test]
+async fn an_upload_says_what_was_removed_from_it() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    let tools = Checked::new(&user).await;
+    let photo = STANDARD.encode(images::photo_with_place(60, 40));
+    let stored = tools.ok("asset_upload", json!({"data": photo})).await;
+    assert_eq!(stored["metadataRemoved"], json!(["location"]), "{stored}");
+    let stored = tools.ok("asset_upload", json!({"data": STANDARD.encode(images::jpeg(60, 40))})).await;
+    assert_eq!(stored.get("metadataRemoved"), None, "{stored}");
+}
+
+#[tokio::test]
 async fn files_of_a_shell_are_uploaded_and_downloaded_by_links() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;

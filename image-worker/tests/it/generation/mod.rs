@@ -5,4 +5,5 @@ mod crashes;
 mod failures;
 pub mod fixture;
 mod masks;
+mod privacy;
 mod successes;

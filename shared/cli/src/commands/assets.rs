@@ -24,7 +24,7 @@ use crate::context::Context;
 use crate::failure::{Outcome, both, file, usage};
 use crate::journal;
 use crate::names::with_stdin;
-use crate::output::{credits, optional, text};
+use crate::output::{credits, joined, optional, text};
 
 /// Uploads at a time. The service takes eight of an account.
 const UPLOADS: usize = 4;
@@ -306,7 +306,9 @@ pub async fn upload_bytes(
 
 fn uploaded(AssetRead { asset, replayed, .. }: AssetRead) -> String {
     let again = if replayed == Some(true) { "(uploaded before)".to_owned() } else { String::new() };
-    let parts = [text(asset.handle), optional(asset.node), text(asset.name), again];
+    let removed = Some(joined(&asset.metadata_removed, ", ")).filter(|classes| !classes.is_empty());
+    let removed = removed.map(|classes| format!("(removed: {classes})")).unwrap_or_default();
+    let parts = [text(asset.handle), optional(asset.node), text(asset.name), removed, again];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
 }
 

@@ -48,7 +48,7 @@ pub async fn uncleaned(
         "SELECT owner_uid, id, blob_key, mime_type, bytes, width, height, origin_from
          FROM assets
          WHERE ($1::text IS NULL OR owner_uid = $1) AND (owner_uid, id) > ($2, $3) AND created_at < $4
-           AND mime_type IN ('image/jpeg', 'image/png', 'image/webp')
+           AND mime_type IN ('image/jpeg', 'image/png', 'image/webp', 'image/gif')
            AND original_blob IS NULL AND metadata_removed = '{}'
          ORDER BY owner_uid, id LIMIT $5",
         owner.map(AccountUid::as_str),

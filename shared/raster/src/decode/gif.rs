@@ -6,6 +6,7 @@ use std::num::NonZeroU64;
 use ::gif::{ColorOutput, DecodeOptions, MemoryLimit};
 
 use super::{DecodeError, Raw, Samples};
+use crate::format::color_table;
 use crate::geometry::Size;
 use crate::header::{MAX_PIXELS, check_limits};
 
@@ -92,11 +93,6 @@ impl Read for FirstFrame<'_> {
 
 /// The first byte of an image descriptor.
 const IMAGE: u8 = 0x2c;
-
-/// The number of bytes of a color table.
-fn color_table(flags: u8) -> usize {
-    if flags & 0x80 == 0 { 0 } else { 3 << ((flags & 7) + 1) }
-}
 
 /// Takes the next block from `rest`, and the NUL bytes before it. `None` if it is not complete.
 fn next_block<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {

@@ -7,13 +7,14 @@
 //! are, there is no panic, the memory is bounded by a few times [`EXAMINED_MAX`], and the time is linear in the size of the file. The
 //! result is the same whether the bytes arrive at once or one by one.
 //!
-//! **Mechanism.** A [`Cleaner`] walks the segments or chunks of the passing file and writes a plan: which ranges stay, and which
+//! **Mechanism.** A [`Cleaner`] walks the segments, chunks or blocks of the passing file and writes a plan: which ranges stay, and which
 //! new bytes stand between them. A file is rewritten by applying the plan to the same bytes a second time. Only blocks of metadata
 //! are held in memory.
 //!
 //! **Reason.** A file can have private metadata up to its last byte. A gateway cannot hold 50 MiB for each upload until then.
 
 mod exif;
+mod gif;
 mod iim;
 mod jpeg;
 mod png;
@@ -239,7 +240,8 @@ enum Walker {
     Jpeg(jpeg::Walker),
     Png(png::Walker),
     Webp(webp::Walker),
-    /// A format whose metadata is left as it is.
+    Gif(gif::Walker),
+    /// No format that is accepted.
     Unwalked,
 }
 
@@ -327,13 +329,15 @@ impl Cleaner {
                     Some(Format::Jpeg) => Walker::Jpeg(jpeg::Walker::default()),
                     Some(Format::Png) => Walker::Png(png::Walker::default()),
                     Some(Format::Webp) => Walker::Webp(webp::Walker::default()),
-                    Some(Format::Gif) | None => Walker::Unwalked,
+                    Some(Format::Gif) => Walker::Gif(gif::Walker::default()),
+                    None => Walker::Unwalked,
                 };
                 Step::Planned(0)
             }
             Walker::Jpeg(walker) => walker.step(bytes, &mut self.plan),
             Walker::Png(walker) => walker.step(bytes, &mut self.plan),
             Walker::Webp(walker) => walker.step(bytes, &mut self.plan),
+            Walker::Gif(walker) => walker.step(bytes, &mut self.plan),
             Walker::Unwalked => Step::Planned(bytes.len() as u64),
         }
     }
@@ -355,6 +359,7 @@ impl Cleaner {
             Walker::Jpeg(walker) => walker.finish(&held, &mut plan),
             Walker::Png(walker) => walker.finish(&held, &mut plan),
             Walker::Webp(walker) => walker.finish(&held, length, &mut plan),
+            Walker::Gif(walker) => walker.finish(&held, &mut plan),
         }
         if !plan.is_private {
             return Ok(None);

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::orientation::Orientation;
 use crate::testing::*;
+use crate::xmp::gif_xmp;
 use crate::{Bitmap, OutputFormat, decode, probe};
 
 /// Stands in every private value.
@@ -257,6 +258,28 @@ fn webp_of(flags: u8, chunks: &[Vec<u8>]) -> Vec<u8> {
     riff(&all)
 }
 
+/// A GIF of two frames and these blocks in front of them.
+fn gif_of(blocks: &[Vec<u8>]) -> Vec<u8> {
+    let gif = gif((3, 2), (0, 0, 3, 2), vec![0, 1, 2, 3, 2, 1], Some(1));
+    // The screen and a table of four colors.
+    let (head, rest) = gif.split_at(13 + 12);
+    let frame = &rest[..rest.len() - 1];
+    [head, &gif_extension(b"NETSCAPE2.0", b"\x01\x03\0"), &blocks.concat(), frame, frame, b";"].concat()
+}
+
+fn gif_extension(name: &[u8; 11], data: &[u8]) -> Vec<u8> {
+    [b"\x21\xff\x0b", &name[..], &sub_blocks(data)].concat()
+}
+
+fn gif_comment(text: &[u8]) -> Vec<u8> {
+    [b"\x21\xfe", &sub_blocks(text)[..]].concat()
+}
+
+fn sub_blocks(data: &[u8]) -> Vec<u8> {
+    let blocks = data.chunks(255).flat_map(|block| [&[block.len() as u8], block].concat());
+    blocks.chain([0]).collect()
+}
+
 /// Files with private metadata: what they hold, and a class that must be among those removed.
 fn private_files() -> Vec<(String, Class, Vec<u8>)> {
     let mut files = Vec::new();
@@ -278,6 +301,9 @@ fn private_files() -> Vec<(String, Class, Vec<u8>)> {
         files.push((format!("JPEG, {name}"), class, jpeg_with(&[xmp_segment(&packet)])));
         files.push((format!("PNG, {name}"), class, png_of(&[text_chunk(b"iTXt", xmp_key, &packet)])));
         files.push((format!("WebP, {name}"), class, webp_of(0x04, &[riff_chunk(b"XMP ", &packet)])));
+        files.push((format!("GIF, {name}"), class, gif_of(&[gif_comment(PLAIN), gif_xmp(&packet)])));
+        let in_sub_blocks = gif_of(&[gif_extension(b"XMP DataXMP", &packet)]);
+        files.push((format!("GIF, {name}, in sub-blocks"), Class::Other, in_sub_blocks));
         let digest = [b"0123456789ABCDEF0123456789ABCDEF", &(packet.len() as u32).to_be_bytes()[..]].concat();
         let half = packet.len() / 2;
         let part = |range: Range<usize>| {
@@ -296,6 +322,9 @@ fn private_files() -> Vec<(String, Class, Vec<u8>)> {
         let split = [photoshop_segment(first), photoshop_segment(second)];
         files.push((format!("JPEG, {name} in IIM, in two segments"), class, jpeg_with(&split)));
         files.push((format!("PNG, {name} in IIM"), class, png_of(&[raw_profile("iptc", &resources)])));
+        let sets = gif_extension(b"MGKIPTC0000", &iim(&[(number, SECRET)]));
+        files.push((format!("GIF, {name} in IIM"), class, gif_of(&[sets])));
+        files.push((format!("GIF, {name} in resources"), class, gif_of(&[gif_extension(b"MGK8BIM0000", &resources)])));
     }
     for keyword in ["prompt", "workflow", "parameters"] {
         for kind in [b"tEXt", b"zTXt", b"iTXt"] {
@@ -310,6 +339,10 @@ fn private_files() -> Vec<(String, Class, Vec<u8>)> {
     let end = after.len() - 12;
     let late = [&after[..end], &text_chunk(b"tEXt", "parameters", SECRET), &after[end..]].concat();
     files.push(("PNG, after its data".to_owned(), Class::Text, late));
+    let after = gif_of(&[]);
+    let end = after.len() - 1;
+    let late = [&after[..end], &[0; 5], &gif_xmp(&xmp(GPS_ATTRIBUTE)), &after[end..]].concat();
+    files.push(("GIF, after its frames".to_owned(), Class::Location, late));
     let mpf = jpeg_with(&[(0xe2, b"MPF\0II*\0\x08\0\0\0\0\0".to_vec())]);
     files.push(("JPEG, two images".to_owned(), Class::Trailer, [mpf, jpeg_with(&[(0xfe, SECRET.to_vec())])].concat()));
     files
@@ -351,6 +384,17 @@ fn plain_files() -> Vec<(&'static str, Vec<u8>)> {
         (
             "a WebP",
             webp_of(0x0c, &[riff_chunk(b"EXIF", &tiff), riff_chunk(b"XMP ", &xmp("")), riff_chunk(b"none", PLAIN)]),
+        ),
+        ("a bare GIF", gif((2, 2), (0, 0, 2, 2), vec![0, 1, 2, 3], None)),
+        (
+            "a GIF",
+            gif_of(&[
+                gif_extension(b"ICCRGBG1012", profile),
+                gif_comment(PLAIN),
+                gif_xmp(&xmp("")),
+                gif_extension(b"MGKIPTC0000", &iim),
+                gif_extension(b"none1234567", PLAIN),
+            ]),
         ),
     ]
 }
@@ -436,6 +480,7 @@ fn origin_and_authorship_of_xmp_are_kept() {
         jpeg_with(&[xmp_segment(&packet)]),
         png_of(&[text_chunk(b"iTXt", "XML:com.adobe.xmp", &packet)]),
         webp_of(0x04, &[riff_chunk(b"XMP ", &packet)]),
+        gif_of(&[gif_xmp(&packet)]),
     ] {
         let (rewritten, _) = cleaned(&file);
         let start = memchr::memmem::find(&rewritten, b"<x:xmpmeta").unwrap();
@@ -495,6 +540,53 @@ fn the_frames_of_an_animation_and_their_number_of_repetitions_are_kept() {
         let (rewritten, _) = cleaned(&file);
         assert!(holds(&rewritten, &kept) && !holds(&rewritten, SECRET));
     }
+}
+
+#[test]
+fn a_gif_without_metadata_is_what_is_left_of_it() {
+    let profile = gif_extension(b"ICCRGBG1012", include_bytes!("../decode/tests/littlecms-srgb.icc"));
+    let drawn = [b"\x21\x01\x0c", &[0; 12][..], b"\x04text\0"].concat();
+    let secret = gif_xmp(b"damaged, PRIVATE-7731");
+    let shown = [profile, gif_extension(b"ANIMEXTS1.0", b"\x01\0\0"), drawn];
+    let unknown = b"\x21\xce\x0aplain-5582\0".to_vec();
+    let behind = vec![secret, gif_extension(b"none1234567", PLAIN), unknown];
+    let around = [vec![gif_comment(PLAIN)], shown.to_vec(), behind].concat();
+    let (rewritten, removed) = cleaned(&gif_of(&around));
+    assert!(rewritten == gif_of(&shown), "frames, repetitions, profile and texts, byte for byte");
+    assert_eq!(removed, [Class::Text, Class::Other]);
+}
+
+#[test]
+fn a_gif_that_is_cut_off_ends_clean() {
+    for (name, _, file) in private_files().into_iter().filter(|(.., file)| file.starts_with(b"GIF")) {
+        for length in 0..file.len() {
+            let cut = &file[..length];
+            let left = examine(cut).unwrap().map_or_else(|| cut.to_vec(), |cleaned| rewrite(cut, cleaned));
+            assert!(!holds(&left, SECRET), "{name}, {length} bytes");
+        }
+    }
+}
+
+#[test]
+fn sub_blocks_without_an_end_cost_little() {
+    let began = std::time::Instant::now();
+    let cut = gif_of(&[])[..25].to_vec();
+    let endless = b"\x01x".repeat(8 * EXAMINED_MAX);
+    for head in [&b"\x21\xff\x0bXMP DataXMP"[..], b"\x21\xff\x0bMGKIPTC0000"] {
+        let file = [&cut, head, &endless].concat();
+        let (mut cleaner, mut held) = (Cleaner::new(), 0);
+        for piece in file.chunks(1000) {
+            cleaner.push(piece);
+            let Walker::Gif(walker) = &cleaner.walker else { panic!("a GIF") };
+            held = held.max(walker.held());
+        }
+        assert!((EXAMINED_MAX..EXAMINED_MAX + 1000).contains(&held), "{held}");
+        let rewritten = rewrite(&file, cleaner.finish().unwrap().expect("is damaged"));
+        assert!(rewritten == cut);
+    }
+    let comment = [&cut, &b"\x21\xfe"[..], &endless].concat();
+    assert!(examine(&comment).unwrap().is_none(), "a comment is no reason");
+    assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
 }
 
 #[test]
@@ -567,6 +659,7 @@ fn a_manifest_is_noticed() {
         jpeg_with(&[(0xeb, jumbf), exif_segment(&tiff)]),
         png_of(&[png_chunk(b"caBX", b"jumb"), png_chunk(b"eXIf", &tiff)]),
         webp_of(0x08, &[riff_chunk(b"EXIF", &tiff), riff_chunk(b"C2PA", b"jumb")]),
+        gif_of(&[gif_extension(b"C2PA_GIF\x01\0\0", b"jumb")]),
     ] {
         assert!(has_manifest(&file));
     }
@@ -588,13 +681,16 @@ fn metadata_beyond_the_limit_counts_as_private() {
     let packet = |length: usize| {
         let mut packet = xmp("");
         packet.resize(length, b' ');
-        riff_chunk(b"XMP ", &packet)
+        packet
     };
     for (length, is_private) in [(EXAMINED_MAX - 1, false), (EXAMINED_MAX, false), (EXAMINED_MAX + 1, true)] {
-        assert_eq!(examine(&webp_of(0x04, &[packet(length)])).unwrap().is_some(), is_private, "{length}");
+        for file in [webp_of(0x04, &[riff_chunk(b"XMP ", &packet(length))]), gif_of(&[gif_xmp(&packet(length))])] {
+            assert_eq!(examine(&file).unwrap().is_some(), is_private, "{length}");
+        }
     }
     let two = [packet(EXAMINED_MAX / 2), packet(EXAMINED_MAX / 2 + 2)];
-    assert!(examine(&webp_of(0x04, &two)).unwrap().is_some(), "together");
+    assert!(examine(&webp_of(0x04, &two.clone().map(|it| riff_chunk(b"XMP ", &it)))).unwrap().is_some(), "together");
+    assert!(examine(&gif_of(&two.map(|it| gif_xmp(&it)))).unwrap().is_some(), "together");
     // Decompressed bytes count.
     let spaces =
         |length: usize| text_chunk(b"zTXt", "XML:com.adobe.xmp", &[&xmp("")[..], &vec![b' '; length]].concat());
@@ -666,6 +762,8 @@ proptest! {
         head in prop::sample::select(vec![
             &b"\x89PNG\r\n\x1a\n\0\0\0\x20eXIf"[..], b"\x89PNG\r\n\x1a\n\0\0\0\x20iTXt", b"\xff\xd8\xff\xe1\0\x30Exif\0\0II*\0\x08\0\0\0",
             b"\xff\xd8\xff\xed\0\x30Photoshop 3.0\08BIM\x04\x04\0\0", b"RIFF\xff\0\0\0WEBPEXIF\x20\0\0\0MM\0*\0\0\0\x08",
+            b"GIF89a\x01\0\x01\0\0\0\0", b"GIF89a\x01\0\x01\0\0\0\0\x21\xff\x0bXMP DataXMP",
+            b"GIF89a\x01\0\x01\0\0\0\0\x21\xff\x0bMGK8BIM0000\x208BIM\x04\x04",
         ]),
         tail in prop::collection::vec(any::<u8>(), 0..300),
         size in 1usize..50,

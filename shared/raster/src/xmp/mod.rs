@@ -16,7 +16,7 @@ use flate2::read::ZlibDecoder;
 
 pub(crate) use self::properties::{IPTC_EXTENSION, RDF, document, wrapped};
 pub use self::properties::{Properties, packet};
-use crate::format::Format;
+use crate::format::{Format, color_table};
 use crate::header::probe;
 
 /// The maximum size of a packet that is read. Larger ones are ignored.
@@ -28,7 +28,21 @@ const BLOCK_HEAD: usize = 64;
 const JPEG_XMP: &[u8] = b"http://ns.adobe.com/xap/1.0/\0";
 const JPEG_EXTENDED_XMP: &[u8] = b"http://ns.adobe.com/xmp/extension/\0";
 const PNG_XMP: &[u8] = b"XML:com.adobe.xmp\0";
-const GIF_XMP: &[u8] = b"\x21\xff\x0bXMP DataXMP";
+/// The head of an application extension with a packet.
+pub(crate) const GIF_XMP: &[u8; 14] = b"\x21\xff\x0bXMP DataXMP";
+/// What follows a packet. It leads every reader that takes the packet for sub-blocks to the terminator.
+pub(crate) const GIF_XMP_TRAILER: [u8; 258] = {
+    let mut trailer = [0; 258];
+    trailer[0] = 1;
+    let mut at = 1;
+    while at < 257 {
+        trailer[at] = (256 - at) as u8;
+        at += 1;
+    }
+    trailer
+};
+/// The head of an application extension with Content Credentials.
+pub(crate) const GIF_C2PA: &[u8; 14] = b"\x21\xff\x0bC2PA_GIF\x01\0\0";
 const MP4_XMP: &[u8] = b"\xbe\x7a\xcf\xcb\x97\xa9\x42\xe8\x9c\x71\x99\x94\x91\xe3\xaf\xac";
 const MP4_C2PA: &[u8] = b"\xd8\xfe\xc3\xd6\x1b\x0e\x48\x3c\x92\x97\x58\x28\x87\x7e\xc4\x81";
 
@@ -181,7 +195,6 @@ impl Blocks {
     fn gif_block(&mut self, bytes: &[u8]) -> Next {
         const SCREEN: usize = 13;
         const IMAGE: usize = 10;
-        let table = |flags: u8| if flags & 0x80 == 0 { 0 } else { 3 << ((flags & 7) + 1) };
         if let Some(kind) = self.sub_blocks {
             if bytes[0] == 0 {
                 self.sub_blocks = None;
@@ -190,14 +203,14 @@ impl Blocks {
         }
         match bytes[0] {
             _ if self.is_first => match bytes.get(10) {
-                Some(flags) => Next::Block((SCREEN + table(*flags)) as u64, Kind::Front),
+                Some(flags) => Next::Block((SCREEN + color_table(*flags)) as u64, Kind::Front),
                 None => Next::Need(SCREEN),
             },
             0x2c => match bytes.get(9) {
                 Some(flags) => {
                     self.sub_blocks = Some(Kind::Other);
                     // The image descriptor, its table, and the code size.
-                    Next::Block((IMAGE + table(*flags) + 1) as u64, Kind::Other)
+                    Next::Block((IMAGE + color_table(*flags) + 1) as u64, Kind::Other)
                 }
                 None => Next::Need(IMAGE),
             },
@@ -209,8 +222,9 @@ impl Blocks {
                 Next::Block(GIF_XMP.len() as u64, Kind::Xmp(GIF_XMP.len()))
             }
             0x21 => {
+                let kind = if bytes.starts_with(GIF_C2PA) { Kind::Manifest } else { Kind::Other };
                 self.sub_blocks = Some(Kind::Other);
-                Next::Block(2, Kind::Other)
+                Next::Block(2, kind)
             }
             0x00 => Next::Block(1, Kind::Other),
             _ => Next::End,
@@ -432,15 +446,18 @@ pub fn insert_xmp(bytes: Vec<u8>, packet: &[u8]) -> Vec<u8> {
             kept.splice(front..front, chunk);
         }
         Container::Gif => {
-            // The trailer leads every reader that takes the packet for sub-blocks to the terminator.
-            let trailer: Vec<u8> = std::iter::once(1).chain((0..=255).rev()).chain([0]).collect();
-            kept.splice(front..front, [GIF_XMP, packet, &trailer].concat());
+            kept.splice(front..front, gif_xmp(packet));
             // Extensions exist since this version.
             kept[..6].copy_from_slice(b"GIF89a");
         }
         Container::Mp4 => {}
     }
     kept
+}
+
+/// An application extension of a GIF with this packet.
+pub(crate) fn gif_xmp(packet: &[u8]) -> Vec<u8> {
+    [GIF_XMP, packet, &GIF_XMP_TRAILER].concat()
 }
 
 /// A `uuid` box with this packet, which may follow any box of a video.

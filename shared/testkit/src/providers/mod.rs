@@ -29,6 +29,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use failure_mode::FailureMode;
@@ -217,6 +219,24 @@ impl Simulator {
     /// Every submit so far in order of arrival, including rejected ones.
     pub fn submits(&self) -> Vec<Submit> {
         self.state.submits.lock().expect("no holder panics").clone()
+    }
+
+    /// Keeps the bodies of requests from now on, for [`Self::received`].
+    pub fn keep_bodies(&self) {
+        self.state.bodies.lock().expect("no holder panics").get_or_insert_default();
+    }
+
+    /// Returns `true` if the body of any request since [`Self::keep_bodies`] holds these bytes, as they are or in Base64.
+    pub fn received(&self, bytes: &[u8]) -> bool {
+        // Three bytes are four digits, so the digits depend on the position. Those at the ends belong to neighbors as well.
+        let encoded = [(0, 0), (1, 2), (2, 3)].map(|(before, shared)| {
+            let whole = (before + bytes.len()) * 8 / 6;
+            STANDARD_NO_PAD.encode([&[0; 2][..before], bytes].concat())[shared..whole].to_owned()
+        });
+        let forms = std::iter::once(bytes).chain(encoded.iter().map(String::as_bytes));
+        let bodies = self.state.bodies.lock().expect("no holder panics");
+        let bodies = bodies.as_ref().expect("keep_bodies was called");
+        forms.into_iter().any(|form| bodies.iter().any(|body| body.windows(form.len()).any(|part| part == form)))
     }
 
     /// The number of submits under this idempotency key that were accepted, and would therefore be

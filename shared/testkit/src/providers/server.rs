@@ -176,7 +176,10 @@ pub(super) async fn listen(
     let url = |listener: &TcpListener| format!("{scheme}://{}", listener.local_addr().expect("has an address"));
     let state = Arc::new(State::new(url(&api), url(&files)));
     let (at_api, at_files) = (state.clone(), state.clone());
-    let answer = move |call: &Call| vendor.answer(&at_api, call);
+    let answer = move |call: &Call| {
+        at_api.keep(call);
+        vendor.answer(&at_api, call)
+    };
     tokio::spawn(stop.clone().run_until_cancelled_owned(serve(api, tls.clone(), Arc::new(answer), stop.clone())));
     let answer = move |call: &Call| file(&at_files, call);
     tokio::spawn(stop.clone().run_until_cancelled_owned(serve(files, tls, Arc::new(answer), stop.clone())));

@@ -87,6 +87,8 @@ pub(super) struct State {
     pub(super) failure_modes: FailureModes,
     pub(super) latency: Mutex<Duration>,
     pub(super) submits: Mutex<Vec<Submit>>,
+    /// The bodies of all requests to the API, if they are kept.
+    pub(super) bodies: Mutex<Option<Vec<Bytes>>>,
     pub(super) runs: Mutex<HashMap<String, Run>>,
     pub(super) files: Mutex<HashMap<String, File>>,
     /// The uploaded files by id.
@@ -117,6 +119,7 @@ impl State {
             failure_modes: FailureModes::default(),
             latency: Mutex::default(),
             submits: Mutex::default(),
+            bodies: Mutex::default(),
             runs: Mutex::default(),
             files: Mutex::default(),
             uploads: Mutex::default(),
@@ -129,6 +132,13 @@ impl State {
             video_padding: Mutex::default(),
             heeds_cancels: Mutex::new(true),
             cancel_requests: Mutex::default(),
+        }
+    }
+
+    /// Keeps the body of a request, if bodies are kept.
+    pub(super) fn keep(&self, call: &Call) {
+        if let Some(bodies) = &mut *self.bodies.lock().expect("no holder panics") {
+            bodies.push(call.body.clone());
         }
     }
 

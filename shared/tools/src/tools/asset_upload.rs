@@ -9,6 +9,8 @@ use bytes::Bytes;
 use client::answers::{AssetRead, UploadLinks};
 use domain::Timestamp;
 use domain::account::Scope;
+use domain::asset::MetadataClass;
+use domain::known::Name;
 use http::HeaderName;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use schemars::JsonSchema;
@@ -88,6 +90,9 @@ pub struct Stored {
     name: String,
     width: i32,
     height: i32,
+    /// Classes of private and other metadata that the stored file lacks.
+    #[serde(rename = "metadataRemoved", skip_serializing_if = "Vec::is_empty")]
+    metadata_removed: Vec<Name<MetadataClass>>,
     replayed: bool,
     node: Option<String>,
     /// Of the canvas, if one was named.
@@ -181,6 +186,7 @@ async fn store(call: &Call, bytes: Bytes, name: Option<&str>, target: &Target, f
         name: asset.name,
         width: asset.width,
         height: asset.height,
+        metadata_removed: asset.metadata_removed,
         replayed: replayed == Some(true),
         node: name_of.map(|name| name.to_string()).or(asset.node),
         on: shown.as_ref().map(|shown| NamedCanvas::of(call, &shown.canvas)),

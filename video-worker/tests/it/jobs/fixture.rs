@@ -262,6 +262,11 @@ impl VideoFixture {
         VideoImage { named: handle.to_string(), asset: Some(handle), role: None }
     }
 
+    /// Returns `true` if some model of the provider has this capability.
+    pub fn can(&self, capability: Capability) -> bool {
+        self.setup.models(self.kind).any(|entry| entry.capabilities.contains(&capability))
+    }
+
     /// A request for a video with this capability.
     pub fn wish(&self, capability: Capability) -> VideoRequest {
         let entry = self.setup.models(self.kind).find(|entry| entry.capabilities.contains(&capability));

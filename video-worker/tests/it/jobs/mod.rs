@@ -2,3 +2,4 @@ mod ends;
 mod failures;
 mod fixture;
 mod foreign;
+mod privacy;
