@@ -215,3 +215,33 @@ async fn a_thing_is_named_by_its_title_or_a_beginning_that_only_it_has() {
     let refused = shell.run(&["show", &elsewhere]).await.expect(2).stderr;
     assert!(refused.contains("is not a page of"), "{refused}");
 }
+
+#[tokio::test]
+async fn canvases_are_renamed_found_and_exported() {
+    let stack = &Stack::with_workers().await;
+    let (_, shell, canvas) = person(stack).await;
+    shell.run(&["rename", "Board", "Autumn mugs"]).await.expect(0);
+    assert!(shell.run(&["ls"]).await.expect(0).stdout.contains("Autumn mugs"));
+    let shell = shell.with("CANVAS_ON", &canvas);
+    shell.file("mug.png", images::png(20, 20));
+    shell.run(&["asset", "put", "mug.png"]).await.expect(0);
+    shell.run(&["node", "add", "text", "--title", "Brief", "--text", "a blue MUG"]).await.expect(0);
+    shell.run(&["node", "add", "text", "--title", "Other"]).await.expect(0);
+    shell.run(&["element", "create", "Mug", "--type", "style", "--guidelines", "quiet"]).await.expect(0);
+    let found = shell.run(&["find", "mug", "--json"]).await.json();
+    let kinds: Vec<&str> = found["found"].as_array().expect("a list").iter().map(|it| text(it, "/kind")).collect();
+    assert_eq!(kinds, ["canvas", "image", "text", "asset", "Element"], "{found}");
+    assert_eq!(lines(&shell, &["find", "mug", "-q"]).await[0], canvas);
+    shell.run(&["export", "-o", "backup"]).await.expect(0);
+    let backup = shell.home().join("backup");
+    let document: Value = serde_json::from_slice(&fs::read(backup.join("canvas.json")).expect("a file")).expect("JSON");
+    assert_eq!(text(&document, "/canvas/title"), "Autumn mugs");
+    assert!(fs::read(backup.join("board.png")).expect("a file").starts_with(b"\x89PNG"));
+    assert_eq!(fs::read_dir(backup.join("assets")).expect("a folder").count(), 1);
+    assert!(shell.run(&["credits"]).await.expect(0).stdout.starts_with("credits  100"));
+    shell.run(&["connection", "list"]).await.expect(0);
+    for (word, said) in [("delete", "canvas node rm"), ("share", "console"), ("lst", "list")] {
+        let refused = shell.run(&[word]).await.expect(2).stderr;
+        assert!(refused.contains(said), "{refused}");
+    }
+}
