@@ -225,6 +225,7 @@ async fn canvases_are_renamed_found_and_exported() {
     let shell = shell.with("CANVAS_ON", &canvas);
     shell.file("mug.png", images::png(20, 20));
     shell.run(&["asset", "put", "mug.png"]).await.expect(0);
+    shell.run(&["asset", "put", "mug.png", "--no-canvas"]).await.expect(0);
     shell.run(&["node", "add", "text", "--title", "Brief", "--text", "a blue MUG"]).await.expect(0);
     shell.run(&["node", "add", "text", "--title", "Other"]).await.expect(0);
     shell.run(&["element", "create", "Mug", "--type", "style", "--guidelines", "quiet"]).await.expect(0);

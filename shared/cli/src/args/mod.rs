@@ -140,7 +140,7 @@ pub enum Command {
     Rename(Rename),
     /// Find canvases, nodes of a canvas, assets and Elements that contain a text
     Find(Find),
-    /// Write a canvas to a folder: its document, outline and render, and the files that it shows
+    /// Write a canvas to a folder: its document and render, and the files that it shows
     Export(Export),
     /// Use a canvas where none is named, and show which one
     Use(Use),

@@ -69,19 +69,15 @@ pub async fn find(context: &Context, Find { text: wanted, on }: Find) -> Outcome
     Ok(())
 }
 
-/// Writes a canvas to a folder: its document, its outline, its render, and the files that its nodes show.
+/// Writes a canvas to a folder: its document, its render, and the files that its nodes show.
 pub async fn export(context: &Context, Export { canvas, output }: Export) -> Outcome {
     let on = context.on(canvas.on.as_deref()).await?;
     let read = context.client.get_canvas(&on).await?;
-    let outline = context.client.get_canvas_outline(&on).query("connections", true).await?;
     let render = context.client.render_canvas(&on).header(http::header::ACCEPT, "image/png").await?;
     let assets = output.join("assets");
     std::fs::create_dir_all(&assets).map_err(|error| file(&assets, &error))?;
-    let written: [(&str, &[u8]); 3] =
-        [("canvas.json", &read.body), ("outline.md", &outline.body), ("board.png", &render.body)];
-    for (name, bytes) in written {
-        write(context, &output.join(name), bytes)?;
-    }
+    write(context, &output.join("canvas.json"), &read.body)?;
+    write(context, &output.join("board.png"), &render.body)?;
     let shown: BTreeSet<String> =
         read.value()?.canvas.nodes.values().filter_map(|node| node.asset).map(|asset| asset.to_string()).collect();
     let sources: Vec<Source> = shown.into_iter().map(Source::Asset).collect();
