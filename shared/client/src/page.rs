@@ -9,7 +9,7 @@ use domain::asset::Asset;
 use domain::canvas::CanvasSummary;
 use domain::element::{Element, ElementCollection, ElementVersion};
 use domain::job::RunSummary;
-use domain::model::Model;
+use domain::model::{Model, ProviderConnection};
 use domain::page::Page;
 use domain::recipe::Recipe;
 use serde::Deserialize;
@@ -43,6 +43,7 @@ lists! {
     AssetList: "assets" of Asset;
     CanvasList: "canvases" of CanvasSummary;
     CollectionList: "collections" of ElementCollection;
+    ConnectionList: "connections" of ProviderConnection;
     ElementList: "elements" of Element;
     ModelPage: "models" of Model;
     RecipePage: "recipes" of Recipe;

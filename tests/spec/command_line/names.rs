@@ -35,7 +35,7 @@ async fn quiet_prints_the_handles_of_what_is_made_or_listed_and_nothing_else() {
     bare(&["asset", "put", "a.png", "--no-canvas"], "asset:", 1).await;
     bare(&["connect", &text, &node], "connection:", 1).await;
     bare(&["show"], "node:", 2).await;
-    bare(&["asset", "list"], "asset:", 2).await;
+    bare(&["asset", "list"], "asset:", 1).await;
     bare(&["action", "run", "rotate", &node, "-p", "degrees=90"], "node:", 1).await;
     bare(&["generate", "--prompt", "a kite", "--model", "sketch", "-n", "2", "--yes"], "node:", 2).await;
     bare(&["generate", "--prompt", "a kite", "--model", "sketch", "--yes", "--no-wait"], "run:", 1).await;
@@ -74,8 +74,8 @@ async fn a_default_canvas_is_used_where_none_is_named() {
     assert_eq!((nodes(&shell, &other).await.len(), nodes(&shell, &canvas).await.len()), (1, 3));
     shell.run(&["asset", "put", "a.png", "--no-canvas"]).await.expect(0);
     assert_eq!(nodes(&shell, &other).await.len(), 1);
-    // A list is of everything unless a canvas is named.
-    assert_eq!(lines(&shell, &["asset", "list", "-q"]).await.len(), 2);
+    // It is no filter of a list.
+    assert_eq!(lines(&shell, &["asset", "list", "-q"]).await.len(), 1);
     let none = shell.run(&["use", "--none", "--json"]).await.json();
     assert_eq!(none, json!({"canvas": null}));
 }
@@ -142,8 +142,7 @@ async fn a_picture_is_a_handle_a_title_a_file_or_standard_input() {
     let output = running.wait_with_output().await.expect("ends");
     let document: Value = serde_json::from_slice(&output.stdout).expect("one document");
     assert_eq!(document["images"][0]["height"], 30);
-    let edit =
-        ["edit", "--prompt", "blue", "--source", "local.png", "--reference", "local.png=style", "--yes", "--json"];
+    let edit = ["edit", "--prompt", "blue", "--source", "local.png", "--reference", "./n1=style", "--yes", "--json"];
     let edited = shell.run(&edit).await.json();
     assert!(edited["referenceInputs"].to_string().contains("style"), "{edited}");
     shell.run(&["vary", "local.png", "--yes"]).await.expect(0);
@@ -200,7 +199,13 @@ async fn a_thing_is_named_by_its_title_or_a_beginning_that_only_it_has() {
     shell.run(&["collection", "rename", "mugs", "Cups"]).await.expect(0);
     shell.run(&["collection", "delete", "Cups"]).await.expect(0);
     // What a table prints can be pasted.
-    for list in [&["list"][..], &["run", "list"], &["asset", "list"], &["element", "list"], &["recipe", "list"]] {
+    for list in [
+        &["list"][..],
+        &["run", "list"],
+        &["asset", "list", "--on", "Board"],
+        &["element", "list"],
+        &["recipe", "list"],
+    ] {
         let printed = lines(&shell, list).await;
         let head = printed[0].find(if list.len() == 1 { "canvas" } else { list[0] }).expect("a column");
         let name = printed[1][head..].split_whitespace().next().expect("a name");
@@ -209,4 +214,35 @@ async fn a_thing_is_named_by_its_title_or_a_beginning_that_only_it_has() {
     let elsewhere = format!("https://elsewhere.example/c/{}/{id}", user.uid);
     let refused = shell.run(&["show", &elsewhere]).await.expect(2).stderr;
     assert!(refused.contains("is not a page of"), "{refused}");
+}
+
+#[tokio::test]
+async fn canvases_are_renamed_found_and_exported() {
+    let stack = &Stack::with_workers().await;
+    let (_, shell, canvas) = person(stack).await;
+    shell.run(&["rename", "Board", "Autumn mugs"]).await.expect(0);
+    assert!(shell.run(&["ls"]).await.expect(0).stdout.contains("Autumn mugs"));
+    let shell = shell.with("CANVAS_ON", &canvas);
+    shell.file("mug.png", images::png(20, 20));
+    shell.run(&["asset", "put", "mug.png"]).await.expect(0);
+    shell.run(&["asset", "put", "mug.png", "--no-canvas"]).await.expect(0);
+    shell.run(&["node", "add", "text", "--title", "Brief", "--text", "a blue MUG"]).await.expect(0);
+    shell.run(&["node", "add", "text", "--title", "Other"]).await.expect(0);
+    shell.run(&["element", "create", "Mug", "--type", "style", "--guidelines", "quiet"]).await.expect(0);
+    let found = shell.run(&["find", "mug", "--json"]).await.json();
+    let kinds: Vec<&str> = found["found"].as_array().expect("a list").iter().map(|it| text(it, "/kind")).collect();
+    assert_eq!(kinds, ["canvas", "image", "text", "asset", "Element"], "{found}");
+    assert_eq!(lines(&shell, &["find", "mug", "-q"]).await[0], canvas);
+    shell.run(&["export", "-o", "backup"]).await.expect(0);
+    let backup = shell.home().join("backup");
+    let document: Value = serde_json::from_slice(&fs::read(backup.join("canvas.json")).expect("a file")).expect("JSON");
+    assert_eq!(text(&document, "/canvas/title"), "Autumn mugs");
+    assert!(fs::read(backup.join("board.png")).expect("a file").starts_with(b"\x89PNG"));
+    assert_eq!(fs::read_dir(backup.join("assets")).expect("a folder").count(), 1);
+    assert!(shell.run(&["credits"]).await.expect(0).stdout.starts_with("credits  100"));
+    shell.run(&["connection", "list"]).await.expect(0);
+    for (word, said) in [("delete", "canvas node rm"), ("share", "console"), ("lst", "list")] {
+        let refused = shell.run(&[word]).await.expect(2).stderr;
+        assert!(refused.contains(said), "{refused}");
+    }
 }

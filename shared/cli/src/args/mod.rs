@@ -9,6 +9,7 @@ mod work;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
+use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use domain::canvas::Theme;
@@ -66,7 +67,7 @@ impl Arguments {
     ///
     /// If they are not understood, or ask for help.
     pub fn from_env() -> Result<Self, clap::Error> {
-        let matches = command().try_get_matches()?;
+        let matches = command().try_get_matches().map_err(with_hint)?;
         let mut arguments = Self::from_arg_matches(&matches)?;
         arguments.global.address_precedes_profile = matches.value_source("base_url") == Some(ValueSource::CommandLine)
             && matches.value_source("profile") == Some(ValueSource::EnvVariable);
@@ -77,6 +78,34 @@ impl Arguments {
 /// The command line with the examples of its commands.
 pub fn command() -> clap::Command {
     examples::with_examples(Arguments::command())
+}
+
+/// Words for which there is another command, or that are only for people in the console.
+const HINTS: &[(&[&str], &str)] = &[
+    (
+        &["rm", "delete", "remove"],
+        "'canvas node rm' deletes nodes; canvases and assets are deleted in the console ('canvas open' opens it)",
+    ),
+    (&["share", "members", "invite"], "canvases are shared in the console: 'canvas open' opens it"),
+    (&["token", "tokens"], "tokens are made and revoked in the console, under Settings"),
+    (
+        &["webhook", "webhooks"],
+        "the console shows deliveries, under Settings; 'canvas listen' sends webhooks to this machine",
+    ),
+    (
+        &["copy", "cp", "duplicate"],
+        "an operation node.duplicate copies a node: 'canvas apply --example node.duplicate'",
+    ),
+];
+
+/// Adds to the error about an unknown command what there is instead.
+fn with_hint(mut error: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else { return error };
+    if let Some((_, hint)) = HINTS.iter().find(|(names, _)| names.contains(&name.as_str())) {
+        error.remove(ContextKind::SuggestedSubcommand);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![(*hint).into()]));
+    }
+    error
 }
 
 /// A parser of the names in a list of values.
@@ -92,15 +121,27 @@ pub enum Command {
     Logout,
     /// Show whose token is used, what it may do and the balance
     Whoami,
+    /// Show the balance and the budgets of the token
+    Credits,
+    /// List connections to providers of models
+    #[command(subcommand)]
+    Connection(Connection),
     /// Choose between stored services
     #[command(subcommand)]
     Profile(Profile),
     /// Check the address, the clock, the token and the versions
     Doctor,
     /// List canvases
+    #[command(aliases = ["ls", "boards"])]
     List(Listing),
     /// Make a canvas
     New(New),
+    /// Rename a canvas
+    Rename(Rename),
+    /// Find canvases, nodes of a canvas, assets and Elements that contain a text
+    Find(Find),
+    /// Write a canvas to a folder: its document and render, and the files that it shows
+    Export(Export),
     /// Use a canvas where none is named, and show which one
     Use(Use),
     /// Open a canvas in a browser
@@ -247,6 +288,37 @@ pub struct OnCanvas {
     /// The canvas; without it, the one of `canvas use`
     #[arg(value_name = "CANVAS", env = "CANVAS_ON")]
     pub on: Option<String>,
+}
+
+#[derive(Args)]
+pub struct Rename {
+    /// The canvas
+    pub canvas: String,
+    /// New title
+    pub title: String,
+}
+
+#[derive(Args)]
+pub struct Find {
+    /// The text
+    pub text: String,
+    #[command(flatten)]
+    pub on: On,
+}
+
+#[derive(Args)]
+pub struct Export {
+    #[command(flatten)]
+    pub canvas: OnCanvas,
+    /// The folder
+    #[arg(long, short, value_name = "DIR")]
+    pub output: PathBuf,
+}
+
+#[derive(Subcommand)]
+pub enum Connection {
+    /// List the connections
+    List(Listing),
 }
 
 #[derive(Args)]

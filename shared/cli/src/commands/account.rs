@@ -7,11 +7,13 @@ use domain::Timestamp;
 use domain::account::{AccountStorage, AuthStatus, Scope};
 use domain::budget::BudgetState;
 use domain::known::Name;
+use domain::model::ProviderConnection;
 use domain::queue::QueueState;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::args::{Global, Login, Profile as ProfileCommand};
+use super::canvases::listed;
+use crate::args::{Global, Listing, Login, Profile as ProfileCommand};
 use crate::context::{Context, connect, text_or_stdin};
 use crate::failure::{Failure, Outcome, usage};
 use crate::output::{Output, joined, rows, text, time};
@@ -122,6 +124,21 @@ pub async fn whoami(context: &Context) -> Outcome {
         )
     });
     Ok(())
+}
+
+/// Shows the balance and the budgets of the token.
+pub async fn credits(context: &Context) -> Outcome {
+    let status = context.client.get_auth_status().await?;
+    context.output.answer(&status, |it| format!("credits  {}\nbudgets  {}", it.credit_balance, budgets(&it.budgets)));
+    Ok(())
+}
+
+pub async fn connections(context: &Context, listing: &Listing) -> Outcome {
+    let row = |it: ProviderConnection| {
+        vec![text(it.name), text(it.id), text(it.provider), text(it.masked_key), text(it.models.len())]
+    };
+    let head = ["name", "connection", "provider", "key", "models"];
+    listed(context, listing, || context.client.list_providers(), &head, row).await
 }
 
 fn budgets(budgets: &[BudgetState]) -> String {

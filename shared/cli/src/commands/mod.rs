@@ -4,6 +4,7 @@ pub mod account;
 mod api;
 mod assets;
 mod batch;
+mod boards;
 mod canvases;
 mod catalogs;
 mod elements;
@@ -18,7 +19,7 @@ mod waits;
 mod watch;
 mod work;
 
-use crate::args::Command;
+use crate::args::{Command, Connection};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome, file};
 
@@ -28,6 +29,11 @@ pub async fn run(context: &Context, command: Command) -> Outcome {
         Command::Whoami => account::whoami(context).await,
         Command::Doctor => account::doctor(context).await,
         Command::List(listing) => canvases::list(context, &listing).await,
+        Command::Rename(rename) => boards::rename(context, rename).await,
+        Command::Find(find) => boards::find(context, find).await,
+        Command::Export(export) => boards::export(context, export).await,
+        Command::Credits => account::credits(context).await,
+        Command::Connection(Connection::List(listing)) => account::connections(context, &listing).await,
         Command::New(new) => canvases::new(context, &new).await,
         Command::Use(used) => canvases::use_canvas(context, &used).await,
         Command::Open(on) => canvases::open(context, on.on.as_deref()).await,

@@ -97,8 +97,18 @@ async fn follow(context: &Context, subjects: &[String]) -> Outcome {
         } else if is_new && with_runs {
             pending = active(context, &canvases).await?;
         }
+        if with_runs && pending.is_empty() && unseen.is_empty() {
+            if is_named {
+                return ended;
+            }
+            // Its first event may come after the last one of another run.
+            pending = active(context, &canvases).await?;
+            if pending.is_empty() {
+                return ended;
+            }
+        }
         // Nobody reads the events to come.
-        if is_unread() || (with_runs && pending.is_empty() && unseen.is_empty()) {
+        if is_unread() {
             return ended;
         }
         let Some(event) = stream.next().await? else { continue };
@@ -122,7 +132,9 @@ async fn follow(context: &Context, subjects: &[String]) -> Outcome {
             }
             None => {
                 print_event(context, &event.name, &event.data);
-                unseen.remove(on);
+                if event.name == "canvas" || event.name == "gone" {
+                    unseen.remove(on);
+                }
                 if event.name == "gone" && canvases.len() == 1 && !is_named {
                     return ended;
                 }
