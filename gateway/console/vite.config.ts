@@ -19,6 +19,15 @@ const early: Plugin = {
 
 const NO_COLORS = "\0no-colors";
 
+/** React Flow without what nothing here uses. */
+function trimmed(code: string, id: string): string | undefined {
+  if (!id.includes("/@xyflow/react/dist/")) return undefined;
+  // The styles of its own controls and map.
+  if (id.endsWith(".css")) return code.replaceAll(/^\.react-flow__(?:controls|minimap)[^{}]*\{[^}]*\}$/gm, "").replaceAll(/^ *--xy-(?:controls|minimap)[^;]*;$/gm, "");
+  // It names its components for tools of developers, so each of them would count as used.
+  return code.replaceAll(/^\w+\.displayName = .*;$/gm, "").replaceAll(/= (memo|forwardRef)\(/g, "= /* @__PURE__ */ $1(");
+}
+
 /** Leaves out what nothing here uses of React Flow and of what it depends on, and what a bundler cannot know to be unused. */
 const unused: Plugin = {
   name: "unused",
@@ -27,8 +36,7 @@ const unused: Plugin = {
   // Transitions ask whether they are of colors. Here they are of the view of a board alone, which is three numbers.
   resolveId: (id) => (id === "d3-color" ? NO_COLORS : undefined),
   load: (id) => (id === NO_COLORS ? "export function color() { return null; } export { color as rgb, color as hsl, color as lab, color as hcl, color as cubehelix };" : undefined),
-  // React Flow names its components for tools of developers, so each of them would count as used.
-  transform: (code, id) => (id.includes("/@xyflow/react/dist/") ? code.replaceAll(/^\w+\.displayName = .*;$/gm, "").replaceAll(/= (memo|forwardRef)\(/g, "= /* @__PURE__ */ $1(") : undefined),
+  transform: trimmed,
 };
 
 export default defineConfig({

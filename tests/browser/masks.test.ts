@@ -191,13 +191,14 @@ scene("a pen paints as wide as it presses, and the palm paints nothing", async (
   };
   await finger(0.2);
   await becomes(() => painted(page, [0.5, 0.2]), [true]);
-  // A second finger ends the stroke of the first.
+  // A second finger ends the stroke of the first, and zooms.
   await touch("touchStart", at(0.2, 0.4));
   await touch("touchMove", at(0.4, 0.4));
   await touch("touchStart", at(0.4, 0.4), at(0.6, 0.4));
   await touch("touchMove", at(0.8, 0.4), at(0.6, 0.5));
   await touch("touchEnd");
   await becomes(() => painted(page, [0.3, 0.4], [0.7, 0.4], [0.5, 0.2]), [false, false, true]);
+  await stage(page).getByTitle(/^Show it whole/).click();
   await stage(page).getByRole("button", { name: "Clear" }).click();
   const pen = async (type: "mousePressed" | "mouseMoved" | "mouseReleased", across: number, force: number) => {
     const { x, y } = at(across, 0.6);

@@ -267,7 +267,7 @@ scene("a gateway that is killed in the middle of a batch starts nothing twice", 
     await route.abort();
   });
   await bar(page).getByRole("button", { name: "Format" }).click();
-  await page.getByRole("dialog", { name: "Format" }).getByText("1:1", { exact: true }).click();
+  await page.getByRole("dialog", { name: "Format" }).getByRole("checkbox", { name: "1:1", exact: true }).check();
   await page.getByRole("dialog", { name: "Format" }).getByRole("button", { name: "Make 8" }).click();
   await becomes(async () => starts >= 3, true);
   await page.waitForTimeout(1500);

@@ -41,7 +41,7 @@ function useIsAdding(): boolean {
   useEffect(() => {
     const stop = new AbortController();
     const { signal } = stop;
-    const change = ({ key, type, target }: KeyboardEvent) => ADDING.has(key) && setIsHeld(type === "keydown" && !(target as HTMLElement).matches("input, textarea"));
+    const change = ({ key, type, target }: globalThis.KeyboardEvent) => ADDING.has(key) && setIsHeld(type === "keydown" && !(target as HTMLElement).matches("input, textarea"));
     for (const type of ["keydown", "keyup"] as const) addEventListener(type, change, { signal });
     addEventListener("blur", () => setIsHeld(false), { signal });
     return () => stop.abort();
