@@ -49,6 +49,7 @@ scene("an app gets limits with its access, and a person changes them", async ({ 
   await page.getByRole("button", { name: "Allow" }).click();
   await limits.getByText("Limit 1 must be a whole number, 0 or more.").waitFor();
   await page.setViewportSize({ width: 360, height: 780 });
+  await most(1).focus();
   await isAccessible();
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
   assert.equal(wide, 0, "nothing is beyond the screen");
