@@ -102,7 +102,8 @@ async fn two_tabs_that_redeem_a_link_at_once_get_one_session() {
     let redeeming = futures_util::future::join_all((0..8).map(|_| async { stack.signing_in(&body).await.status }));
     let release = async {
         let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE $1";
-        let all_wait = async || (number(stack, waiting, "SELECT uid FROM accounts%FOR NO KEY UPDATE").await == 8).then_some(());
+        let all_wait =
+            async || (number(stack, waiting, "SELECT uid FROM accounts%FOR NO KEY UPDATE").await == 8).then_some(());
         wait_for("all attempts to wait", PATIENCE, all_wait).await;
         holder.rollback().await.expect("ends");
     };
