@@ -59,6 +59,7 @@ const WRONG: [(&str, &str); 74] = [
     ("CANVAS_OAUTH_REDIRECT_SCHEMES", "cursor,https"),
     ("CANVAS_OAUTH_ACCESS_SECONDS", "86401"),
     ("CANVAS_OAUTH_IDLE_DAYS", "0"),
+    ("CANVAS_OAUTH_DEFAULT_CREDITS", "-1"),
     ("CANVAS_TRUSTED_PROXIES", "10.0.0.0/8,hunter2"),
     ("CANVAS_CONNECTIONS_MAX", "0"),
     ("CANVAS_CONNECTIONS_PER_ADDRESS", "-1"),
