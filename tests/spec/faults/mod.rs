@@ -6,6 +6,7 @@
 
 mod budgets;
 mod campaign;
+mod conversions;
 mod deaths;
 mod events;
 mod isolation;
