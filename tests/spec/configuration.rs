@@ -33,7 +33,7 @@ const SOUND: [(&str, &str); 8] = [
 ];
 
 /// A wrong value of each variable. It stops every process, whether or not the process itself has a use for it.
-const WRONG: [(&str, &str); 74] = [
+const WRONG: [(&str, &str); 75] = [
     ("CANVAS_DATABASE_URL", ""),
     ("CANVAS_DATABASE_URL", "mysql://user:hunter2@localhost"),
     ("CANVAS_DATABASE_PASSWORDS", "gateway:hunter2,admin:hunter2"),
