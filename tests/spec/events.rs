@@ -438,10 +438,11 @@ async fn an_id_of_a_participant_is_that_of_one_token_on_one_canvas() {
     let account = stack.account().await;
     let (one, other) = (stack.user_of(&account, "all").await, stack.user_of(&account, "all").await);
     let canvases = [one.make_canvas().await, one.make_canvas().await];
-    let ids = async |user: &User, canvas: &Value| -> Vec<String> {
+    let ids = async |user: &User, canvas: &Value, count: usize| -> Vec<String> {
         let query = format!("canvas={}", text(canvas, "/handle"));
         let mut followed = Followed::open(&user.at(stack, 1), &query).await;
-        let data = followed.until("presence", |_| true).await;
+        let are_all = |data: &Value| data["who"].as_array().is_some_and(|who| who.len() == count);
+        let data = followed.until("presence", are_all).await;
         data["who"].as_array().expect("a list").iter().map(|who| text(who, "/id").to_owned()).collect()
     };
     let mut open = Followed::open(&one, &format!("canvas={}", text(&canvases[0], "/id"))).await;
@@ -449,10 +450,10 @@ async fn an_id_of_a_participant_is_that_of_one_token_on_one_canvas() {
     let id = text(&first, "/who/0/id").to_owned();
     assert_eq!(id.len(), 22);
     assert!(!id.contains(&one.token_id));
-    assert_eq!(ids(&one, &canvases[0]).await, [id.as_str()], "at another gateway");
-    let both = ids(&other, &canvases[0]).await;
+    assert_eq!(ids(&one, &canvases[0], 1).await, [id.as_str()], "at another gateway");
+    let both = ids(&other, &canvases[0], 2).await;
     assert!(both.len() == 2 && both.contains(&id) && both[0] != both[1], "{both:?}");
-    assert_ne!(ids(&one, &canvases[1]).await, [id.as_str()], "on another canvas");
+    assert_ne!(ids(&one, &canvases[1], 1).await, [id.as_str()], "on another canvas");
 }
 
 #[tokio::test]

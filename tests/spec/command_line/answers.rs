@@ -253,8 +253,9 @@ async fn an_interrupted_download_leaves_nothing() {
     let shell = stack.shell(&stack.user().await).with("CANVAS_BASE_URL", &address);
     let files = || fs::read_dir(shell.home()).expect("a directory").count();
     let before = files();
-    let command = shell.start(&["asset", "get", "asset:video", "-o", "video.mp4"]);
+    let command = shell.start(&["asset", "get", "asset:01991f2c-1a05-7c38-8e61-2f9d4b7a6c10", "-o", "video.mp4"]);
     let (mut connection, _) = service.accept().await.expect("connects");
+    connection.read_exact(&mut [0; 4]).await.expect("a request");
     connection.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nfilm").await.expect("answers");
     wait_for("a part of the video", PATIENCE, async || (files() > before).then_some(())).await;
     assert_eq!(interrupted(command).await.status.code(), Some(130));
