@@ -19,8 +19,8 @@ const DESCRIPTORS_MORE: usize = 24;
 const RESIDENT_MAX: u64 = 1536 << 20;
 /// The largest answer of `/metrics`.
 const METRICS_MAX: usize = 1_000_000;
-/// Tables that keep rows of an account that was purged: its record and its ledger.
-const KEPT: [&str; 2] = ["accounts", "ledger"];
+/// Tables that keep rows of an account that was purged: its record, its ledger and its audit.
+const KEPT: [&str; 3] = ["accounts", "audit", "ledger"];
 
 /// What there is before an attack.
 pub struct Before {
