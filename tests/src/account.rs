@@ -98,7 +98,7 @@ impl Stack {
         let unused: &[&str] = match arguments {
             ["serve"] => &[],
             ["migrate"] => &["CANVAS_REDIS_URL", "CANVAS_AMQP_URL", "CANVAS_BLOB_URL"],
-            ["admin", "assets", "clean", ..] => &["CANVAS_AMQP_URL"],
+            ["admin", "asset" | "assets", "clean", ..] => &["CANVAS_AMQP_URL"],
             _ => &["CANVAS_AMQP_URL", "CANVAS_BLOB_URL"],
         };
         let variables = self.env_of((arguments != ["migrate"]).then_some("gateway"));

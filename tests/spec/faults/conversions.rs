@@ -1,13 +1,15 @@
 //! Uploads of which two files are kept, and processes that die meanwhile (docs/reference/assets.md#idempotent-uploads,
-//! docs/reference/assets.md#converted-formats).
+//! docs/reference/assets.md#converted-formats,
+//! docs/reference/command-line.md#admin-asset-clean).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use e2e::api::{key, text};
 use e2e::images::{self, PLACE, avif, photo_with_place};
 use e2e::{Part, Reply, SETTLING, Stack, User, checker};
-use serde_json::json;
+use serde_json::{Value, json};
+use testkit::wait_for;
 
 use super::{mortal, start};
 
@@ -91,4 +93,59 @@ async fn an_upload_of_two_files_is_stored_once_whatever_dies() {
     }
     assert_eq!(assets.len(), (WORKER.len() + GATEWAY.len()) * files().len());
     check_stored(&stack, &assets).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cleaning_that_is_killed_is_finished_by_the_next() {
+    let stack = start(mortal()).await;
+    let user = stack.user().await;
+    let mut uploads = BTreeMap::new();
+    for _ in 0..3 {
+        let file = photo_with_place(40, 24);
+        let kept = user.post("/assets?metadata=keep").body("image/jpeg", file.clone()).await.expect(201).json();
+        uploads.insert(text(&kept, "/asset/id").to_owned(), file);
+    }
+    // In the order in which they are cleaned.
+    let ids: Vec<String> =
+        sqlx::query_scalar("SELECT id FROM assets ORDER BY id").fetch_all(stack.pool()).await.expect("reads");
+    stack.execute("UPDATE assets SET created_at = '2026-01-01'").await;
+    checker::settled(&stack, SETTLING).await;
+    let clean = ["admin", "asset", "clean", "--account", &user.uid];
+
+    // It stops when the second file is stored and not yet served, and is killed there.
+    let mut holder = stack.pool().begin().await.expect("begins");
+    let lock = sqlx::query("SELECT FROM assets WHERE id = $1 FOR UPDATE").bind(&ids[1]);
+    lock.execute(&mut *holder).await.expect("locks");
+    let waiting = "SELECT count(*) FROM pg_stat_activity
+                   WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'UPDATE assets %'";
+    tokio::select! {
+        _ = stack.admin(&clean) => panic!("passed the lock"),
+        () = wait_for("the lock", SETTLING, async || (stack.count(waiting).await == 1).then_some(())) => {}
+    }
+    holder.rollback().await.expect("ends");
+    let left = "SELECT count(*) FROM pg_stat_activity
+                WHERE datname = current_database() AND state <> 'idle' AND query LIKE 'UPDATE assets %'";
+    wait_for("the command's transaction to end", SETTLING, async || (stack.count(left).await == 0).then_some(())).await;
+    for (id, expected) in ids.iter().zip([1, 0, 0]) {
+        let cleaned = stack.count_of("SELECT count(original_blob) FROM assets WHERE id = $1", id).await;
+        assert_eq!(cleaned, expected, "{ids:?}");
+    }
+    assert_eq!(checker::invariants(&stack).await, [""; 0]);
+
+    let report = |examined: i64, cleaned: i64| json!({"dryRun": false, "examined": examined, "cleaned": cleaned, "unreadable": 0});
+    assert_eq!(stack.admin(&clean).await.expect_success(), report(2, 2));
+    assert_eq!(stack.admin(&clean).await.expect_success(), report(0, 0));
+    for (id, file) in &uploads {
+        let read: Value = user.get(&format!("/assets/asset:{}:{id}", user.uid)).await.ok();
+        let asset = &read["asset"];
+        assert_eq!(
+            (&asset["metadataRemoved"], &asset["original"]["bytes"]),
+            (&json!(["location"]), &json!(file.len()))
+        );
+        let content = format!("/assets/{}/content", text(asset, "/handle"));
+        assert!(user.get(&format!("{content}?original=true")).await.expect(200).body == *file);
+        let served = user.get(&content).await.expect(200).body;
+        assert!(!served.windows(PLACE.len()).any(|window| window == PLACE));
+    }
+    check_stored(&stack, &ids.into_iter().collect()).await;
 }
