@@ -15,6 +15,8 @@ const WIDTH: u32 = 4000;
 const HEIGHT: u32 = 3000;
 
 fn main() {
+    // As the processes that decode do.
+    raster::memory::keep_freed();
     let written = |image: &Bitmap, format| {
         raster::encode(image, &Encoding { format, quality: 90, flatten: Color::WHITE }).unwrap_or_default()
     };
