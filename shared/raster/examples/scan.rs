@@ -19,8 +19,6 @@ use subjects::photo;
 const PIECE: usize = 64 * 1024;
 
 fn main() {
-    // As the processes that decode do.
-    raster::memory::keep_freed();
     let image = photo(4000, 3000);
     println!("{:>5} {:>10} {:>10} {:>10} {:>10}", "", "bytes", "header", "all", "copy");
     for format in [OutputFormat::Jpeg, OutputFormat::Png, OutputFormat::Webp] {

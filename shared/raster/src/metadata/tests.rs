@@ -155,6 +155,11 @@ fn private_xmp() -> Vec<(&'static str, Class, Vec<u8>)> {
         ("city", Class::Location, of(r#"<q:City xmlns:q="http://ns.adobe.com/photoshop/1.0/">PRIVATE-7731</q:City>"#)),
         ("place", Class::Location, of("<c:Location>PRIVATE-7731</c:Location>")),
         (
+            "place of a shot",
+            Class::Location,
+            of(r#"<m:shotLocation xmlns:m="http://ns.adobe.com/xmp/1.0/DynamicMedia/">PRIVATE-7731</m:shotLocation>"#),
+        ),
+        (
             "place in a structure",
             Class::Location,
             of(

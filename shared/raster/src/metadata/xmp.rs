@@ -88,11 +88,13 @@ fn is_kept(namespace: &str, name: &str) -> bool {
 /// The class of a private property, or field of one.
 fn private_class(namespace: &str, name: &str) -> Option<Class> {
     let lower = name.to_ascii_lowercase();
-    let is_place = lower.starts_with("gps") || ["latitude", "longitude", "geotag"].iter().any(|it| lower.contains(it));
+    let is_place = lower.starts_with("gps")
+        || lower.ends_with("location")
+        || ["latitude", "longitude", "geotag"].iter().any(|it| lower.contains(it));
     match (namespace, name) {
         (RDF | DC | RIGHTS | PLUS, _) => None,
         (PHOTOSHOP, "City" | "State" | "Country") => Some(Class::Location),
-        (IPTC_CORE, "Location" | "CountryCode") => Some(Class::Location),
+        (IPTC_CORE, "CountryCode") => Some(Class::Location),
         (IPTC_EXTENSION, "LocationCreated" | "LocationShown") => Some(Class::Location),
         (IPTC_CORE, "CreatorContactInfo") => Some(Class::Person),
         (IPTC_EXTENSION, "ImageRegion" | "PersonInImage" | "PersonInImageWDetails") => Some(Class::Person),
