@@ -9,21 +9,24 @@
 SELECT asked.place AS "place!", found.* FROM unnest((SELECT :tokens::uuid[]), (SELECT :owners::text[]), (SELECT :asked::text[]))
     WITH ORDINALITY AS asked (token, owner, canvas, place)
 CROSS JOIN LATERAL (
-    SELECT t.id AS "token!", t.kind AS "kind!", t.parent IS NOT NULL AS "is_narrow!", t.label AS "label!",
-           t.scopes AS "scopes!", t.surface AS "surface!",
-           t.secret_hash AS "secret_hash!", t.expires_at AS "expires_at?",
+    SELECT t.id AS "token!", t.kind AS "kind!", coalesce(t.parent, t.id) AS "authority!", t.parent IS NOT NULL AS "is_narrow!", t.label AS "label!", t.scopes AS "scopes!", t.surface AS "surface!",
+           CASE WHEN t.access_until <= now() THEN ''::bytea ELSE t.secret_hash END AS "secret_hash!",
+           CASE WHEN t.previous_until > now() THEN t.previous_hash END AS "previous_hash?",
+           t.created_at AS "signed_in_at!", t.expires_at AS "expires_at?",
            (t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())
             AND (t.idle_until IS NULL OR t.idle_until > now())
             AND (t.parent IS NULL OR EXISTS (
                 SELECT FROM tokens p WHERE p.id = t.parent AND p.revoked_at IS NULL
                   AND (p.expires_at IS NULL OR p.expires_at > now())
             ))
-            AND s.revoked_at IS NULL AND a.enabled) AS "valid!",
+            AND s.revoked_at IS NULL AND a.enabled
+            AND (a.confirm_by IS NULL OR a.confirm_by > now() OR NOT false
+                 OR t.kind = 'session' AND t.parent IS NULL)) AS "valid!",
            (t.last_used_at IS NULL OR t.last_used_at < now() - interval '1 minute') AS "use_unrecorded!",
-           a.uid AS "uid!", a.email AS "email!", a.display_name AS "display_name!", a.credit_balance AS "credit_balance!",
+           a.uid AS "uid!", a.role AS "account_role!", a.email AS "email!", a.display_name AS "display_name!", a.credit_balance AS "credit_balance!", a.confirm_by AS "confirm_by?",
            c.key AS "key?", c.owner_uid AS "owner_uid?", c.id AS "id?", c.canvas_type AS "canvas_type?",
-           c.title AS "title?", c.revision AS "revision?", c.sequence AS "sequence?",
-           c.slug AS "slug?", c.node_ref AS "node_ref?", c.connection_ref AS "connection_ref?", c.referenced AS "referenced?",
+           c.title AS "title?", c.revision AS "revision?", c.sequence AS "sequence?", c.slug AS "slug?", c.node_ref AS "node_ref?",
+           c.connection_ref AS "connection_ref?", c.referenced AS "referenced?",
            c.node_count AS "node_count?", c.connection_count AS "connection_count?",
            c.graph_bytes AS "graph_bytes?", c.created_at AS "created_at?", c.updated_at AS "updated_at?",
            CASE WHEN c.owner_uid = a.uid THEN 'owner' ELSE
