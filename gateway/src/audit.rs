@@ -2,9 +2,11 @@
 //! (docs/reference/administration.md#audit).
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use axum::extract::FromRequestParts;
 use db::audit::seal;
 use db::audit::{Actor, Event, Origin, Refused, write, write_refusal};
 use domain::id::AccountUid;
@@ -29,6 +31,17 @@ const BATCH: i64 = 1000;
 /// The id of a request, in its extensions.
 #[derive(Clone, Copy)]
 pub struct RequestId(pub Uuid);
+
+/// Where the request of a handler comes from.
+pub struct Origined(pub Origin);
+
+impl<S: Sync> FromRequestParts<S> for Origined {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self(origin(parts)))
+    }
+}
 
 /// Where a request comes from.
 pub fn origin(parts: &Parts) -> Origin {

@@ -16,6 +16,7 @@ mod console;
 #[cfg(test)]
 mod counting;
 mod credentials;
+mod deliveries;
 mod discovery;
 mod docs;
 mod documents;

@@ -266,7 +266,7 @@ async fn receive(
     if let Some((sha256, filled)) = link.filled {
         return match digest(app, &caller, length, body).await?[..] == sha256[..] {
             true => replay(app, &caller, link.canvas, filled).await,
-            false => Err(Problem::Conflict("the link received another file".into(), None)),
+            false => Err(Problem::conflict("the link received another file")),
         };
     }
     if let (Some(declared), Some(length)) = (link.slot.bytes, length)
@@ -355,7 +355,7 @@ impl Lease {
         let id = Uuid::now_v7();
         match db::links::lease(&mut *app.connection().await?, &hash, id, LEASE_SECONDS).await? {
             true => Ok(Self { app: app.clone(), hash, id, is_held: true }),
-            false => Err(Problem::Conflict("another upload to this link is in progress".into(), None)),
+            false => Err(Problem::conflict("another upload to this link is in progress")),
         }
     }
 

@@ -12,7 +12,7 @@ use domain::account::Scopes;
 use domain::canvas::CanvasRecord;
 use domain::id::NodeId;
 use domain::limits::{CONFLICT_NODES_MAX, VIOLATIONS_MAX};
-use domain::problem::{ErrorBody, ErrorCode, ErrorDetails, ErrorEnvelope};
+use domain::problem::{ErrorBody, ErrorCode, ErrorDetails, ErrorEnvelope, ErrorReason};
 use domain::review::Validation;
 use domain::{API_ROOT, Violation};
 use http::header::{CACHE_CONTROL, CONTENT_RANGE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -64,7 +64,7 @@ pub enum Problem {
     /// A retired operation that the operator has not enabled.
     Gone(&'static str),
     /// The stored state is not what the request assumes.
-    Conflict(String, Option<Box<ErrorDetails>>),
+    Conflict(String, Box<ErrorDetails>),
     /// A body over the operation's limit, in bytes.
     PayloadTooLarge(u64),
     /// A body within that limit whose parsed form would exceed the memory that is reserved for it.
@@ -128,12 +128,18 @@ impl Problem {
     pub fn stale(canvas: &CanvasRecord, base_revision: &str, changed_nodes: Option<&[NodeId]>) -> Self {
         let since = percent_encoding::utf8_percent_encode(base_revision, percent_encoding::NON_ALPHANUMERIC);
         let details = ErrorDetails {
+            reason: Some(ErrorReason::Revision),
             current_revision: Some(canvas.revision.clone()),
             changes_url: Some(format!("{API_ROOT}/canvases/{}/changes?since={since}", canvas.handle)),
             changed_node_ids: changed_nodes.map(|nodes| nodes[..nodes.len().min(CONFLICT_NODES_MAX)].to_vec()),
             ..ErrorDetails::default()
         };
-        Problem::Conflict("the canvas has changed since baseRevision".into(), Some(Box::new(details)))
+        Problem::Conflict("the canvas has changed since baseRevision".into(), Box::new(details))
+    }
+
+    /// A conflict that the state of what is addressed makes.
+    pub fn conflict(message: impl Into<String>) -> Self {
+        Problem::Conflict(message.into(), Box::new(ErrorDetails::of_reason(ErrorReason::State)))
     }
 
     /// The violations of invalid input; none for any other problem.
@@ -232,7 +238,7 @@ impl Problem {
             }
             Problem::SignInAgain => {
                 let message = "sign in again: administering needs a session that began within 12 hours";
-                let details = ErrorDetails { reason: Some("sign_in_again".into()), ..ErrorDetails::default() };
+                let details = ErrorDetails::of_reason(ErrorReason::SignInAgain);
                 (StatusCode::FORBIDDEN, Code::Forbidden, message.into(), Vec::new(), Some(Box::new(details)))
             }
             Problem::NotFound(what) => plain(StatusCode::NOT_FOUND, Code::NotFound, format!("{what} not found")),
@@ -244,7 +250,9 @@ impl Problem {
             Problem::NotAcceptable(offered) => {
                 plain(StatusCode::NOT_ACCEPTABLE, Code::RequestFailed, format!("this resource is served as {offered}"))
             }
-            Problem::Conflict(message, details) => (StatusCode::CONFLICT, Code::Conflict, message, Vec::new(), details),
+            Problem::Conflict(message, details) => {
+                (StatusCode::CONFLICT, Code::Conflict, message, Vec::new(), Some(details))
+            }
             Problem::Gone(message) => plain(StatusCode::GONE, Code::Gone, message),
             Problem::PayloadTooLarge(limit) => plain(
                 StatusCode::PAYLOAD_TOO_LARGE,
@@ -400,7 +408,9 @@ impl From<app::Error> for Problem {
             Error::Invalid(violations) => Problem::Invalid(violations),
             Error::Forbidden(message) => Problem::Forbidden(message.into()),
             Error::NotFound(what) => Problem::NotFound(what),
-            Error::Conflict(message) => Problem::Conflict(message.into(), None),
+            Error::Conflict(reason, message) => {
+                Problem::Conflict(message.into(), Box::new(ErrorDetails::of_reason(reason)))
+            }
             Error::Stale { canvas, base_revision, changed_nodes } => {
                 Problem::stale(&canvas, &base_revision, changed_nodes.as_deref())
             }

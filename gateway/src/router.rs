@@ -28,8 +28,8 @@ use crate::oauth;
 use crate::openapi;
 use crate::problem;
 use crate::routes::{
-    actions, assets, auth, campaigns, canvases, element_collections, elements, events, images, imports, jobs, models,
-    providers, recipes, runs, status, videos,
+    actions, assets, auth, campaigns, canvases, deliveries, element_collections, elements, events, images, imports,
+    jobs, models, providers, recipes, runs, status, videos,
 };
 use crate::state::App;
 
@@ -81,6 +81,9 @@ pub fn documented() -> (Router<App>, Value) {
         .routes(routes!(runs::list::list))
         .routes(routes!(runs::read::read, runs::cancel::cancel))
         .routes(routes!(runs::events::events))
+        .routes(routes!(deliveries::list))
+        .routes(routes!(deliveries::replay_failed))
+        .routes(routes!(deliveries::replay))
         .routes(routes!(events::events))
         .routes(routes!(jobs::read::read, jobs::cancel::cancel))
         .routes(routes!(jobs::output::output))

@@ -317,12 +317,9 @@ pub fn document(app: &App, scopes: domain::account::Scopes, record: &Record) -> 
     let now = service::clock::now();
     // An asset that was deleted has no epoch, and its preview is 404.
     let epoch = |asset: &AssetHandle| record.preview_epochs.get(asset).copied().unwrap_or_default();
-    let mut job =
+    let job =
         record.document(&app.config.public_url, |asset| Some(app.previews.make(&app.keys, asset, epoch(asset), now)));
-    if let (JobDocument::Image(job), false) = (&mut job, scopes.contains(Scope::JobManage)) {
-        job.webhook = None;
-    }
-    job
+    if scopes.contains(Scope::JobManage) { job } else { job.without_webhook() }
 }
 
 fn tag(record: &Record) -> String {
@@ -510,7 +507,7 @@ pub struct JobVideo {
 pub async fn video_of(app: &App, account: &AccountUid, id: JobId) -> Result<JobVideo> {
     let record = load(app, account, View::Job, id).await?;
     if record.kind == JobKind::Video && !record.status.is_terminal() {
-        return Err(Problem::Conflict("the video is not finished".into(), None));
+        return Err(Problem::conflict("the video is not finished"));
     }
     let video = record.outcome.video.filter(|_| record.status == JobStatus::Succeeded);
     let video = video.ok_or(Problem::NotFound("video"))?;

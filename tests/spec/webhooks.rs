@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use e2e::api::text;
+use e2e::api::{key, text};
 use e2e::{Part, Stack, User, images};
 use serde_json::{Value, json};
 use testkit::{Answer, Received, Receiver};
@@ -115,6 +115,82 @@ async fn a_failure_and_a_cancel_are_announced() {
     let expected = format!("image_job.{}", text(&end, "/status"));
     assert_eq!((text(&announced, "/type"), &announced["data"]["run"]["status"]), (expected.as_str(), &end["status"]));
     requests[1].verify_signature(SECRET).expect("is signed");
+}
+
+/// Starts a short video of the embedded runtime with a webhook to `receiver`.
+async fn start_video(user: &User, receiver: &Receiver, more: Value) -> Value {
+    let mut body = json!({
+        "model": "animatic", "prompt": "a kite over the sea", "idempotencyKey": key(), "durationSeconds": 1,
+        "resolution": "480p", "webhook": {"url": receiver.url("/"), "secret": SECRET},
+    });
+    body.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("an object"));
+    let job = user.send("/videos/generate", &body).await.expect(202).json();
+    let mut again = user.send("/videos/generate", &body).await.expect(202).json();
+    assert_eq!((again["id"].clone(), again["replayed"].take()), (job["id"].clone(), json!(true)));
+    body["webhook"]["url"] = json!(receiver.url("/other"));
+    user.send("/videos/generate", &body).await.expect_error(409, "conflict", &[]);
+    job
+}
+
+#[tokio::test]
+async fn a_video_is_announced_once_with_and_without_a_node() {
+    let stack = &Stack::with_workers().await;
+    let (user, receiver) = (stack.user().await, stack.take_receiver());
+    stack.grant(&user.uid, 2).await;
+    let canvas = user.make_canvas().await;
+    let on_canvas = json!({"canvasId": canvas["handle"], "baseRevision": canvas["revision"], "place": {}});
+    for (count, more) in [json!({}), on_canvas].into_iter().enumerate() {
+        let job = start_video(&user, &receiver, more).await;
+        assert_eq!(job["webhook"]["status"], "pending");
+        let requests = receiver.wait_for(count + 1, e2e::PATIENCE).await;
+        requests[count].verify_signature(SECRET).expect("is signed");
+        let event = event(&requests[count]);
+        assert_eq!(text(&event, "/type"), "video_job.succeeded");
+        let mut done = user.finished(&job).await;
+        assert_eq!(event["createdAt"], done["updatedAt"]);
+        assert_eq!(delivery(&user, &job).await["status"], "delivered");
+        done.as_object_mut().expect("an object").remove("webhook");
+        assert_eq!(event["data"]["run"], done);
+        // Its deliveries are found by the handle under which it is read.
+        let listed = stack.admin(&["admin", "webhook", "list", "--account", &user.uid]).await.expect_success();
+        assert_eq!(listed["deliveries"][0]["run"], job["id"]);
+    }
+    let announced = event(&receiver.requests()[1]);
+    let handle = text(&announced, "/data/run/id").to_owned();
+    stack.admin(&["admin", "webhook", "replay", "--run", &handle]).await.expect_success();
+    let replayed = receiver.wait_for(3, e2e::PATIENCE).await;
+    assert_eq!(replayed[2].body, replayed[1].body);
+}
+
+#[tokio::test]
+async fn a_video_that_failed_or_was_canceled_is_announced() {
+    let stack = &Stack::with_workers().await;
+    let (user, receiver) = (stack.user().await, stack.take_receiver());
+    stack.grant(&user.uid, 2).await;
+    let absent = stack.take_receiver();
+    absent.answer(Answer::status(404));
+    let job = start_video(&user, &receiver, json!({"references": [absent.url("/absent.png")]})).await;
+    let failed = event(&receiver.wait_for(1, e2e::PATIENCE).await[0]);
+    assert_eq!((&failed["type"], &failed["data"]["run"]["id"]), (&json!("video_job.failed"), &job["id"]));
+    assert_eq!(failed["data"]["run"]["failure"]["code"], "video_generation_failed");
+    let job = start_video(&user, &receiver, json!({"durationSeconds": 30, "resolution": "720p"})).await;
+    user.until(&job, |job| job["status"] == "running").await;
+    user.delete(text(&job, "/pollUrl")).await.expect(202);
+    let canceled = event(&receiver.wait_for(2, e2e::PATIENCE).await[1]);
+    assert_eq!((&canceled["type"], &canceled["data"]["run"]["id"]), (&json!("video_job.canceled"), &job["id"]));
+    assert_eq!(canceled["data"]["run"]["failure"]["code"], "canceled");
+}
+
+#[tokio::test]
+async fn the_webhook_of_a_video_is_shown_to_callers_with_job_manage_alone() {
+    let stack = &Stack::with_workers().await;
+    let account = stack.account().await;
+    stack.grant(&account.uid, 1).await;
+    let starter = stack.user_of(&account, "canvas:read,asset:read,video:generate").await;
+    let manager = stack.user_of(&account, "job:manage").await;
+    let job = start_video(&starter, &stack.take_receiver(), json!({})).await;
+    assert!(job.get("webhook").is_none(), "{job}");
+    assert_eq!(delivery(&manager, &job).await["status"], "delivered");
 }
 
 #[tokio::test]
@@ -515,5 +591,76 @@ async fn a_public_url_is_accepted() {
     ] {
         // Only the canvas is missing: the URL is accepted.
         offered(&user, url, SECRET).await.expect_error(404, "not_found", &[]);
+    }
+}
+
+#[tokio::test]
+async fn a_token_lists_and_replays_the_deliveries_of_its_account() {
+    let stack = &Stack::with_workers().await;
+    let (account, other) = (stack.account().await, stack.user().await);
+    let (user, receiver) = (stack.user_of(&account, "all").await, stack.take_receiver());
+    let pending = stack.take_receiver();
+    receiver.answer(Answer::status(410));
+    let (mut jobs, mut ids) = (Vec::new(), Vec::new());
+    for _ in 0..3 {
+        let job = start(&user, &receiver).await;
+        ids.push(text(&delivery(&user, &job).await, "/id").to_owned());
+        jobs.push(job);
+    }
+    let read = async |query: &str| user.get(&format!("/webhook-deliveries{query}")).await.ok();
+    let listed = read("").await;
+    let runs: Vec<&Value> = listed["deliveries"].as_array().expect("a list").iter().map(|it| &it["run"]).collect();
+    assert_eq!(runs, [&jobs[2]["run"], &jobs[1]["run"], &jobs[0]["run"]], "newest first");
+    assert_eq!(listed["deliveries"][0]["webhook"]["errorCode"], "endpoint_rejected");
+    for hidden in ["/hook", SECRET] {
+        assert!(!listed.to_string().contains(hidden), "{listed}");
+    }
+    let first = read("?limit=2").await;
+    let rest = read(&format!("?limit=2&cursor={}", text(&first, "/page/nextCursor"))).await;
+    let count = |list: &Value| list["deliveries"].as_array().map(Vec::len);
+    assert_eq!((count(&first), count(&rest)), (Some(2), Some(1)));
+    assert_eq!((count(&read("?status=delivered").await), count(&read("?status=failed").await)), (Some(0), Some(3)));
+    user.get("/webhook-deliveries?status=lost").await.expect_error(400, "input_validation_error", &["status"]);
+
+    // One, which is told by the audit.
+    receiver.answer(Answer::status(200));
+    let one = |id: &str| format!("/webhook-deliveries/{id}/replay");
+    let replayed = user.post(&one(&ids[0])).await.expect(202).json();
+    assert_eq!(replayed, json!({"id": ids[0], "status": "pending"}));
+    let requests = receiver.wait_for(4, e2e::PATIENCE).await;
+    assert_eq!(requests[3].body, requests[0].body);
+    requests[3].verify_signature(SECRET).expect("is signed");
+    let person = stack.person(&account).await;
+    let audit = person.get("/audit?event=delivery.replayed").await.ok();
+    let actor = &audit["entries"][0]["actor"];
+    assert_eq!((&actor["via"], &actor["id"]), (&json!("token"), &json!(user.token_id)), "{audit}");
+
+    // All that failed since a time.
+    let since = |time: &str| format!("/webhook-deliveries/replay?since={time}");
+    let none = user.post(&since("2100-01-01T00:00:00Z")).await.expect(202).json();
+    assert_eq!(none, json!({"replayed": [], "skipped": []}));
+    let both = user.post(&since(text(&listed, "/deliveries/1/createdAt"))).await.expect(202).json();
+    assert_eq!(both, json!({"replayed": [ids[1], ids[2]], "skipped": []}));
+    receiver.wait_for(6, e2e::PATIENCE).await;
+    for (query, why) in [("", "is missing"), ("?since=yesterday", "is no time")] {
+        let refused = user.post(&format!("/webhook-deliveries/replay{query}")).await;
+        println!("{why}");
+        refused.expect_error(400, "input_validation_error", &["since"]);
+    }
+
+    // What has not ended, and what is not one's own.
+    pending.answer(Answer::status(200).after(Duration::from_secs(5)));
+    let waiting = start(&user, &pending).await;
+    let id = text(&waiting, "/webhook/id");
+    user.post(&one(id)).await.expect_error(409, "conflict", &[]);
+    other.post(&one(&ids[0])).await.expect_error(404, "not_found", &[]);
+    assert_eq!(count(&other.get("/webhook-deliveries").await.ok()), Some(0));
+    let all = other.post(&since("2000-01-01T00:00:00Z")).await.expect(202).json();
+    assert_eq!(all["replayed"], json!([]));
+    user.post(&one("webhook:1")).await.expect_error(404, "not_found", &[]);
+    let narrow = stack.user_of(&account, "canvas:read").await;
+    narrow.get("/webhook-deliveries").await.expect_error(403, "forbidden", &[]);
+    for path in [one(&ids[0]), since("2000-01-01T00:00:00Z")] {
+        narrow.post(&path).await.expect_error(403, "forbidden", &[]);
     }
 }

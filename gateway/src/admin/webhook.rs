@@ -34,7 +34,7 @@ pub enum Command {
 pub struct Which {
     /// `webhook:<id>`, or the id alone.
     id: Option<String>,
-    /// Run of the delivery: `run:<uuid>`, `run:recipe-<uuid>`, or the id alone.
+    /// Run or video job of the delivery: `run:<uuid>`, `run:recipe-<uuid>`, `job:<uuid>`, or the id alone.
     #[arg(long)]
     run: Option<String>,
     /// Uid or email of an account: replays all its failed deliveries.
@@ -70,7 +70,7 @@ async fn list(context: &mut Context, name: Option<&str>, status: Option<&str>) -
 fn entry(delivery: &ListedDelivery) -> Value {
     let state = &delivery.state;
     json!({
-        "id": state.id, "run": delivery.run_handle(), "status": state.status, "attempts": state.attempts,
+        "id": state.id, "run": delivery.handle(), "status": state.status, "attempts": state.attempts,
         "lastStatus": state.last_status, "errorCode": state.error_code, "createdAt": delivery.created_at,
     })
 }
@@ -83,7 +83,7 @@ async fn replay_one(context: &mut Context, text: &str) -> Result {
 
 async fn replay_of_run(context: &mut Context, text: &str) -> Result {
     let unknown = || CommandError::rule(format!("run {text:?} has no delivery"));
-    let plain = text.strip_prefix("run:").unwrap_or(text);
+    let plain = text.strip_prefix("run:").or_else(|| text.strip_prefix("job:")).unwrap_or(text);
     let run = Uuid::try_parse(plain.strip_prefix("recipe-").unwrap_or(plain)).map_err(|_| unknown())?;
     let id = operation::of_run(&mut context.connection, JobId(run)).await?.ok_or_else(unknown)?;
     answer(id, replay(context, id).await?.ok_or_else(unknown)?)

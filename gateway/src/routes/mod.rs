@@ -5,6 +5,7 @@ pub mod assets;
 pub mod auth;
 pub mod campaigns;
 pub mod canvases;
+pub mod deliveries;
 pub mod element_collections;
 pub mod elements;
 pub mod events;

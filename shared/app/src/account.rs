@@ -8,6 +8,7 @@ use db::ledger::{self, Adjusted};
 use domain::Violation;
 use domain::account::{Role, display_name, is_email};
 use domain::id::AccountUid;
+use domain::problem::ErrorReason;
 
 use crate::{Error, Result};
 
@@ -27,7 +28,8 @@ pub async fn create(
         return Err(Error::Invalid(vec![Violation::new("email", "is not an email address")]));
     }
     let made = accounts::create(conn, uid, email).await?;
-    let account = made.ok_or(Error::Conflict("an account with this uid or email already exists"))?;
+    let account =
+        made.ok_or(Error::Conflict(ErrorReason::State, "an account with this uid or email already exists"))?;
     let balance = db::ledger::grant(conn, uid, credits).await?.unwrap_or_default();
     audit::write(conn, actor, Some(uid), &Event::AccountCreated { credits }).await?;
     Ok(Account { credit_balance: balance, ..account })
@@ -91,7 +93,12 @@ pub async fn credit(
     let balance = match ledger::adjust(conn, uid, amount, note, key).await? {
         Adjusted::Done(balance) => balance,
         Adjusted::Repeated(balance) => return Ok(balance),
-        Adjusted::OtherRequest => return Err(Error::Conflict("the idempotency key was used for another amount")),
+        Adjusted::OtherRequest => {
+            return Err(Error::Conflict(
+                ErrorReason::IdempotencyKey,
+                "the idempotency key was used for another amount",
+            ));
+        }
         Adjusted::Overdrawn => return Err(Error::unprocessable("amount", "takes more than the account has")),
         Adjusted::NoAccount => return Err(Error::NotFound("account")),
     };

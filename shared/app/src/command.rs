@@ -18,6 +18,7 @@ use db::{PgConnection, PgPool};
 use domain::canvas::{AccessRole, CanvasRecord, ConcurrentChanges};
 use domain::id::{AccountUid, CanvasHandle};
 use domain::idempotency::{Fingerprint, StoredOutcome};
+use domain::problem::ErrorReason;
 use uuid::Uuid;
 
 use crate::{Error, Result};
@@ -192,7 +193,7 @@ async fn take_key<C: Command>(conn: &mut PgConnection, command: &C) -> Result<Ke
         Taken::Replay(outcome) => Ok(KeyOutcome::Replay(outcome)),
         Taken::Conflict => {
             command.check_access(conn).await?;
-            Err(Error::Conflict("the idempotency key was used for a different request"))
+            Err(Error::Conflict(ErrorReason::IdempotencyKey, "the idempotency key was used for a different request"))
         }
     }
 }

@@ -6,6 +6,7 @@ use db::connections::{self, BaseUrl, SavedConnection};
 use domain::id::AccountUid;
 use domain::limits::{CONNECTION_KEY_MAX, CONNECTION_NAME_MAX, CONNECTIONS_MAX};
 use domain::model::{ProviderKind, masked};
+use domain::problem::ErrorReason;
 use service::config::Secret;
 use service::keys::KeyRing;
 use uuid::Uuid;
@@ -64,7 +65,10 @@ pub async fn save(
     let encrypt = |context: &str| ring.encrypt(context, new.key.expose().as_bytes());
     let saved = connections::save(conn, &connection, encrypt).await?;
     if saved.is_new && connections::count(conn, account).await? > CONNECTIONS_MAX {
-        return Err(Error::Conflict("the account already has 100 saved connections; delete one first"));
+        return Err(Error::Conflict(
+            ErrorReason::State,
+            "the account already has 100 saved connections; delete one first",
+        ));
     }
     let event = Event::ConnectionSaved { connection: saved.id, provider: new.provider };
     audit::write(conn, actor, Some(account), &event).await?;

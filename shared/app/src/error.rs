@@ -6,6 +6,7 @@ use domain::Violation;
 use domain::budget::BudgetState;
 use domain::canvas::CanvasRecord;
 use domain::id::NodeId;
+use domain::problem::ErrorReason;
 use domain::review::Validation;
 
 /// The result of a command.
@@ -25,7 +26,7 @@ pub enum Error {
     NotFound(&'static str),
     /// The stored state is not what the request assumes.
     #[error("{0}")]
-    Conflict(&'static str),
+    Conflict(ErrorReason, &'static str),
     /// The canvas has a newer revision than the request is based on.
     #[error("the canvas has changed since the base revision")]
     Stale {

@@ -5,6 +5,7 @@ use db::audit::{self, Actor, Event};
 use db::canvases::Change;
 use db::purge::{self, PurgedCanvas, Removed};
 use domain::id::{AccountUid, AssetHandle, CanvasHandle};
+use domain::problem::ErrorReason;
 
 use crate::{Error, Result};
 
@@ -59,7 +60,10 @@ pub async fn asset(conn: &mut PgConnection, actor: &Actor, handle: &AssetHandle,
     purge::lock_asset(conn, handle).await?;
     let shown = purge::showing(conn, removed).await?;
     if !force && !shown.is_empty() {
-        return Err(Error::Conflict("a node shows the asset; send `force: true` to delete it anyway"));
+        return Err(Error::Conflict(
+            ErrorReason::State,
+            "a node shows the asset; send `force: true` to delete it anyway",
+        ));
     }
     let bytes = purge::asset(conn, handle).await?.ok_or(Error::NotFound("asset"))?;
     audit::write(conn, actor, Some(&handle.owner), &Event::AssetDeleted { asset: handle.clone(), bytes }).await?;

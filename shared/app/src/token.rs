@@ -8,6 +8,7 @@ use domain::account::{Scopes, Surface, TokenKind};
 use domain::budget::{self, Budget};
 use domain::id::AccountUid;
 use domain::limits::{TOKEN_EXPIRY_DAYS_MAX, TOKEN_LABEL_MAX};
+use domain::problem::ErrorReason;
 use service::keys::DerivedKeys;
 use uuid::Uuid;
 
@@ -83,7 +84,7 @@ pub async fn create(
         expires_days: new.expires_days,
     };
     let TokenCreated::Done(mut row) = db::tokens::create(conn, &token).await? else {
-        return Err(Error::Conflict("the account already has 20 active tokens; revoke one first"));
+        return Err(Error::Conflict(ErrorReason::State, "the account already has 20 active tokens; revoke one first"));
     };
     if !new.budgets.is_empty() {
         row.budgets = crate::budget::set_for_token(conn, actor, account, id, &new.budgets).await?;

@@ -19,6 +19,7 @@ pub use domain::recipe::run::{RecipeRun, RunDocument};
 pub use domain::recipe::workflow::WorkflowResult;
 pub use domain::recipe::{RecipePage, RecipeRead};
 pub use domain::review::CanvasReview;
+pub use domain::webhook::{DeliveriesReplayed, DeliveryList, DeliveryReplayed};
 use serde::Deserialize;
 
 /// The answer to a start of a `T`.

@@ -156,6 +156,12 @@ operations! {
     follow_run, "followRun", GET "/runs/{runId}/events", run => EventStream;
     /// The queues, and whether workers are seen.
     get_status, "getStatus", GET "/status" => ServiceStatus;
+    /// Deliveries of webhooks. Query: `status`, `limit`, `cursor`.
+    list_webhook_deliveries, "listWebhookDeliveries", GET "/webhook-deliveries" => DeliveryList;
+    /// Replays all failed deliveries. Query: `since`.
+    replay_failed_webhook_deliveries, "replayFailedWebhookDeliveries", POST "/webhook-deliveries/replay" => DeliveriesReplayed;
+    /// Replays a delivery.
+    replay_webhook_delivery, "replayWebhookDelivery", POST "/webhook-deliveries/{deliveryId}/replay", delivery => DeliveryReplayed;
     /// Starts a video.
     generate_video, "generateVideo", POST "/videos/generate" => Started<VideoJob>;
     /// The contract document as a page.

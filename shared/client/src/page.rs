@@ -12,6 +12,7 @@ use domain::job::RunSummary;
 use domain::model::{Model, ProviderConnection};
 use domain::page::Page;
 use domain::recipe::Recipe;
+use domain::webhook::Delivery;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -44,6 +45,7 @@ lists! {
     CanvasList: "canvases" of CanvasSummary;
     CollectionList: "collections" of ElementCollection;
     ConnectionList: "connections" of ProviderConnection;
+    DeliveryList: "deliveries" of Delivery;
     ElementList: "elements" of Element;
     ModelPage: "models" of Model;
     RecipePage: "recipes" of Recipe;

@@ -1,4 +1,4 @@
-//! Events: what a webhook delivers at the end of a run. Rules: `docs/reference/webhooks.md#events`.
+//! Events: what a webhook delivers at the end of a run or video job. Rules: `docs/reference/webhooks.md#events`.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::Timestamp;
 use crate::constant::{EventVersion, RecipeWork};
 use crate::graph::named;
 use crate::id::{AssetHandle, CanvasHandle, CanvasId, EventId, NodeId, RecipeId, RecipeRunHandle, RecipeRunId};
-use crate::job::{FailureCode, ImageJob, JobStatus};
+use crate::job::{FailureCode, ImageJob, JobDocument, JobStatus, VideoJob, VideoStatus};
 use crate::recipe::run::{OutputStatus, RunDocument, RunFailure, RunRecord, RunStatus, TerminalRunStatus};
 
 named! {
@@ -24,6 +24,12 @@ named! {
         ImageJobCanceled = "image_job.canceled",
         /// The work was done, but its result could not be stored.
         ImageJobFinalizationFailed = "image_job.finalization_failed",
+        /// A video job succeeded.
+        VideoJobSucceeded = "video_job.succeeded",
+        /// A video job failed.
+        VideoJobFailed = "video_job.failed",
+        /// A video job was canceled.
+        VideoJobCanceled = "video_job.canceled",
         /// A Recipe run succeeded.
         RecipeRunSucceeded = "recipe_run.succeeded",
         /// A Recipe run failed.
@@ -35,7 +41,7 @@ named! {
 
 impl EventType {
     /// The type of the event at the end of an image or Action run.
-    pub fn of_image_job(job: &ImageJob) -> Self {
+    fn of_image_job(job: &ImageJob) -> Self {
         match (job.status, &job.failure) {
             (JobStatus::Succeeded, _) => EventType::ImageJobSucceeded,
             (JobStatus::Canceled, _) => EventType::ImageJobCanceled,
@@ -43,6 +49,15 @@ impl EventType {
                 EventType::ImageJobFinalizationFailed
             }
             _ => EventType::ImageJobFailed,
+        }
+    }
+
+    /// The type of the event at the end of a video job.
+    fn of_video_job(job: &VideoJob) -> Self {
+        match job.status {
+            VideoStatus::Succeeded => EventType::VideoJobSucceeded,
+            VideoStatus::Canceled => EventType::VideoJobCanceled,
+            _ => EventType::VideoJobFailed,
         }
     }
 }
@@ -69,23 +84,18 @@ pub struct Event {
 /// Subject of an event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct EventData {
-    /// The run that ended.
+    /// The run or video job that ended.
     pub run: EventRun,
 }
 
-/// A run that ended.
+/// What ended. The type of the event says which of them it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
-#[schema(discriminator(property_name = "operation", mapping(
-    ("generate" = "#/components/schemas/ImageJob"),
-    ("edit" = "#/components/schemas/ImageJob"),
-    ("variations" = "#/components/schemas/ImageJob"),
-    ("action" = "#/components/schemas/ImageJob"),
-    ("recipe" = "#/components/schemas/EventRecipeRun"),
-)))]
 pub enum EventRun {
     /// An image or Action run as a read serves it, without preview URLs and delivery state.
     Job(Box<ImageJob>),
+    /// A video job as a read serves it, without delivery state.
+    Video(Box<VideoJob>),
     /// A Recipe run, without its text values.
     Recipe(Box<EventRecipeRun>),
 }
@@ -141,27 +151,37 @@ pub struct EventOutput {
 }
 
 impl Event {
-    /// The event at the end of an image or Action run.
-    pub fn image_job(id: Uuid, created_at: Timestamp, run: ImageJob) -> Self {
-        let run = ImageJob { webhook: None, replayed: None, ..run };
-        Self {
-            id: format!("event:{id}"),
-            kind: EventType::of_image_job(&run),
-            api_version: "v1".into(),
-            created_at,
-            data: EventData { run: EventRun::Job(Box::new(run)) },
-        }
-    }
-
-    /// The event at the end of a run, made from its record as a read serves it.
-    pub fn of_served(id: Uuid, run: RunDocument) -> Self {
-        match run {
-            RunDocument::Work(mut job) => {
+    /// The event at the end of a job. Previews, delivery state and `replayed` are left out.
+    pub fn of_job(id: Uuid, created_at: Timestamp, job: JobDocument) -> Self {
+        let (kind, run) = match job {
+            JobDocument::Image(mut job) => {
                 for image in job.images.iter_mut().flatten() {
                     (image.preview_url, image.markdown) = (None, None);
                 }
-                Self::image_job(id, job.timing.completed_at.unwrap_or(job.timing.created_at), *job)
+                (job.webhook, job.replayed) = (None, None);
+                (EventType::of_image_job(&job), EventRun::Job(job))
             }
+            JobDocument::Video(mut job) => {
+                (job.webhook, job.replayed) = (None, None);
+                (EventType::of_video_job(&job), EventRun::Video(job))
+            }
+        };
+        Self { id: format!("event:{id}"), kind, api_version: "v1".into(), created_at, data: EventData { run } }
+    }
+
+    /// The event at the end of a job, made from its record as a read serves it.
+    pub fn of_served_job(id: Uuid, job: JobDocument) -> Self {
+        let at = match &job {
+            JobDocument::Image(job) => job.timing.completed_at.unwrap_or(job.timing.created_at),
+            JobDocument::Video(job) => job.updated_at,
+        };
+        Self::of_job(id, at, job)
+    }
+
+    /// The event at the end of a run, made from its record as a read serves it.
+    pub fn of_served_run(id: Uuid, run: RunDocument) -> Self {
+        match run {
+            RunDocument::Work(job) => Self::of_served_job(id, JobDocument::Image(job)),
             RunDocument::Recipe(run) => {
                 let at = run.timing.completed_at.unwrap_or(run.timing.created_at);
                 let outputs = run.outputs.into_iter().map(|output| EventOutput {

@@ -36,8 +36,8 @@ pub struct ErrorBody {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorDetails {
-    /// Why, as a name: `sign_in_again` where administering needs a session that began within 12 hours.
-    pub reason: Option<String>,
+    /// Why: of every conflict, and of administering with an old session.
+    pub reason: Option<ErrorReason>,
     /// In a revision conflict: the revision that the canvas has now.
     pub current_revision: Option<String>,
     /// In a revision conflict: where to read what has changed since `baseRevision`. A path.
@@ -73,6 +73,29 @@ pub struct ErrorDetails {
     pub findings: Option<Vec<Finding>>,
     /// In a blocked batch: the review of the canvas as the batch would leave it.
     pub completion_review: Option<CompletionReview>,
+}
+
+named! {
+    /// Why a request is refused, where the code alone does not tell.
+    ErrorReason {
+        /// The canvas has changed since `baseRevision`.
+        Revision = "revision",
+        /// The idempotency key was used for a different request.
+        IdempotencyKey = "idempotency_key",
+        /// The target node has an active job.
+        TargetTaken = "target_taken",
+        /// The state of what is addressed forbids it.
+        State = "state",
+        /// Administering needs a session that began within 12 hours.
+        SignInAgain = "sign_in_again",
+    }
+}
+
+impl ErrorDetails {
+    /// Details with a reason alone.
+    pub fn of_reason(reason: ErrorReason) -> Self {
+        Self { reason: Some(reason), ..Self::default() }
+    }
 }
 
 named! {

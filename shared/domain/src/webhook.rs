@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use crate::Timestamp;
 use crate::graph::named;
 use crate::id::WebhookHandle;
+use crate::page::Page;
 
 /// Header with the id of the delivery, `webhook:<id>`; the same in all attempts.
 pub const ID_HEADER: &str = "service-webhook-id";
@@ -86,6 +87,47 @@ pub struct DeliveryState {
     pub last_status: Option<i32>,
     /// Why the delivery failed.
     pub error_code: Option<DeliveryError>,
+}
+
+/// A page of deliveries, newest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct DeliveryList {
+    /// Deliveries of the account's runs and video jobs.
+    pub deliveries: Vec<Delivery>,
+    /// Position in the list.
+    pub page: Page,
+}
+
+/// The delivery of a webhook. It contains neither the endpoint nor the secret.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Delivery {
+    /// Handle of the run whose end is announced, or of the video job.
+    #[schema(pattern = "^(run:(recipe-)?|job:)[0-9a-f-]{36}$")]
+    pub run: String,
+    /// State of the delivery, as the run shows it.
+    pub webhook: DeliveryState,
+    /// When the run was started.
+    pub created_at: Timestamp,
+}
+
+/// A delivery that is enqueued again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct DeliveryReplayed {
+    /// Id of the delivery.
+    #[schema(pattern = "^webhook:[0-9a-f-]{36}$")]
+    pub id: String,
+    /// Its status now.
+    pub status: DeliveryStatus,
+}
+
+/// Deliveries that are enqueued again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct DeliveriesReplayed {
+    /// Their ids.
+    pub replayed: Vec<String>,
+    /// Ids that were not replayed: there is no such delivery, it has not ended, or its run ended without an event.
+    pub skipped: Vec<String>,
 }
 
 /// A webhook for the end of a run.

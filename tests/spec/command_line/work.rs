@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use e2e::api::text;
 use e2e::{PATIENCE, Shell, Stack, films};
 use serde_json::{Value, json};
+use testkit::{Answer, Received};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use super::{image, interrupted, nodes, person};
@@ -200,11 +201,70 @@ async fn a_webhook_is_forwarded_with_the_signature_of_the_secret() {
     let done =
         shell.run(&["action", "run", "rotate", &source, "-p", "degrees=90", "--on", &canvas, "--json"]).await.json();
     let requests = receiver.wait_for(1, PATIENCE).await;
-    listening.kill().await.expect("ends");
     requests[0].verify_signature(SECRET).expect("is signed");
     let event: Value = serde_json::from_slice(&requests[0].body).expect("JSON");
     assert_eq!((text(&event, "/type"), &event["data"]["run"]["run"]), ("image_job.succeeded", &done["run"]));
     assert!(event["data"]["run"]["images"][0]["previewUrl"].is_null(), "a preview URL is never sent");
+    let video = [
+        "video",
+        "--prompt",
+        "a kite",
+        "--model",
+        "animatic",
+        "--yes",
+        "--seconds",
+        "1",
+        "--resolution",
+        "480p",
+        "--json",
+    ];
+    let done = shell.run(&video).await.json();
+    let requests = receiver.wait_for(2, PATIENCE).await;
+    listening.kill().await.expect("ends");
+    let event: Value = serde_json::from_slice(&requests[1].body).expect("JSON");
+    assert_eq!((text(&event, "/type"), &event["data"]["run"]["id"]), ("video_job.succeeded", &done["id"]));
+}
+
+#[tokio::test]
+async fn deliveries_are_listed_replayed_and_sent_to_this_machine() {
+    let stack = &Stack::with_workers().await;
+    const SECRET: &str = "a secret of the receiver's own choice";
+    let (user, shell, canvas) = person(stack).await;
+    let receiver = stack.take_receiver();
+    shell.file("ca.pem", receiver.ca_pem());
+    let trusted = shell.home().join("ca.pem").display().to_string();
+    let shell = shell.with("SSL_CERT_FILE", &trusted);
+    receiver.answer(Answer::status(410));
+    let webhook = json!({"webhook": {"url": receiver.url("/hook"), "secret": SECRET}});
+    let job = user.start_resize(&canvas, webhook).await;
+    user.until(&job, |job| job["webhook"]["status"] == "failed").await;
+    let id = text(&job, "/webhook/id");
+    let listed = shell.run(&["webhook", "list", "--status", "failed", "-q"]).await.expect(0).stdout;
+    assert_eq!(listed.trim(), id);
+    let table = shell.run(&["webhook", "list"]).await.expect(0).stdout;
+    for shown in [text(&job, "/run"), id, "failed", "endpoint_rejected", "410"] {
+        assert!(table.contains(shown), "{shown}: {table}");
+    }
+    receiver.answer(Answer::status(200));
+    let replayed = shell.run_with_input(&["webhook", "replay", "-", "-q"], &format!("{id}\n")).await.expect(0).stdout;
+    assert_eq!(replayed.trim(), id);
+    let requests = receiver.wait_for(2, PATIENCE).await;
+    assert_eq!(requests[1].body, requests[0].body);
+    let since = shell.run(&["webhook", "replay", "--since", "2000-01-01T00:00:00Z", "--json"]).await.json();
+    assert_eq!(since, json!({"replayed": [], "skipped": []}), "nothing failed");
+    shell.run(&["webhook", "replay"]).await.expect(2);
+
+    let to = ["--forward-to", &receiver.url("/local"), "--secret", SECRET];
+    let sent = shell.run(&[&["webhook", "trigger", text(&job, "/run")], &to[..]].concat()).await.expect(0).stdout;
+    assert!(sent.contains("-> 200"), "{sent}");
+    let requests = receiver.wait_for(3, PATIENCE).await;
+    requests[2].verify_signature(SECRET).expect("is signed");
+    let event = |request: &Received| serde_json::from_slice::<Value>(&request.body).expect("JSON");
+    let (delivered, local) = (event(&requests[1]), event(&requests[2]));
+    assert_eq!(
+        (requests[2].path.as_str(), &local["data"], &local["type"]),
+        ("/local", &delivered["data"], &delivered["type"])
+    );
 }
 
 async fn started(shell: &Shell, canvas: &str) -> Vec<String> {

@@ -251,7 +251,7 @@ pub async fn create(State(app): State<App>, admin: Administrator, body: JsonBody
                 true => "the account has been used; an operator makes sign-in links for it",
                 false => "an account with this email exists",
             };
-            return Err(Problem::Conflict(why.into(), None));
+            return Err(Problem::conflict(why));
         }
         None => {
             let uid = AccountUid::generate();

@@ -24,7 +24,7 @@ impl Administrator {
     ///
     /// 409.
     pub fn require_other(&self, account: &AccountUid, why: &str) -> Result<()> {
-        if self.account == *account { Err(Problem::Conflict(why.into(), None)) } else { Ok(()) }
+        if self.account == *account { Err(Problem::conflict(why)) } else { Ok(()) }
     }
 }
 

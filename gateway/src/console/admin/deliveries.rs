@@ -1,19 +1,18 @@
 //! `/console/admin/deliveries`: the webhook deliveries of all accounts, without URLs and secrets.
 
 use axum::extract::{OriginalUri, State};
-use db::deliveries::operation::{self, After, ListedDelivery, Replay};
+use db::deliveries::operation::{self, After, ListedDelivery};
 use domain::id::AccountUid;
 use domain::limits::PAGE_MAX;
-use domain::message::Queue;
 use domain::page::Page;
-use domain::webhook::{DeliveryState, DeliveryStatus};
+use domain::webhook::{DeliveriesReplayed, DeliveryState, DeliveryStatus};
 use domain::{Timestamp, Violation};
-use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::administrator::Administrator;
+use crate::deliveries::{self, delivery_id};
 use crate::extract::check::Check;
 use crate::extract::json::{Input, JsonBody};
 use crate::extract::page::{ListScope, Paged, page, page_request};
@@ -41,8 +40,8 @@ pub struct AllDeliveries {
 pub struct AccountDelivery {
     /// Uid of the account.
     account: AccountUid,
-    /// Handle of the run whose end is announced.
-    #[schema(pattern = "^run:(recipe-)?[0-9a-f-]{36}$")]
+    /// Handle of the run whose end is announced, or of the video job.
+    #[schema(pattern = "^(run:(recipe-)?|job:)[0-9a-f-]{36}$")]
     run: String,
     /// State of the delivery.
     webhook: DeliveryState,
@@ -52,7 +51,7 @@ pub struct AccountDelivery {
 
 impl From<ListedDelivery> for AccountDelivery {
     fn from(listed: ListedDelivery) -> Self {
-        Self { run: listed.run_handle(), account: listed.account, webhook: listed.state, created_at: listed.created_at }
+        Self { run: listed.handle(), account: listed.account, webhook: listed.state, created_at: listed.created_at }
     }
 }
 
@@ -85,10 +84,7 @@ pub async fn list(State(app): State<App>, admin: Administrator, OriginalUri(uri)
     query.finish()?;
     let (after, limit) = (request.after.as_ref(), i64::from(request.limit) + 1);
     let mut found = operation::list(&mut *app.connection().await?, account.as_ref(), status, after, limit).await?;
-    let page = page(&app, &scope, request.limit, &mut found, |delivery| After {
-        created_at: delivery.created_at,
-        id: delivery.id,
-    });
+    let page = page(&app, &scope, request.limit, &mut found, After::of);
     Ok(reply::ok(&AllDeliveries { deliveries: found.into_iter().map(AccountDelivery::from).collect(), page }))
 }
 
@@ -121,24 +117,13 @@ impl ReplayDeliveries {
         check.note_if(self.since.is_some() && self.account.is_none(), "since", "needs `account`");
         let mut ids = Vec::new();
         for (index, text) in self.ids.iter().flatten().enumerate() {
-            let parsed = Uuid::try_parse(text.strip_prefix("webhook:").unwrap_or(text));
-            let parsed = parsed.map_err(|_| "must be the id of a delivery");
-            ids.extend(check.parsed(format!("ids[{index}]"), parsed));
+            ids.extend(check.parsed(format!("ids[{index}]"), delivery_id(text)));
         }
         let (account, since) = (self.account, self.since);
         check.finish(|| {
             Some(account.map_or(Wanted::Ids(ids), |uid| Wanted::FailedOf(AccountUid::from_stored(uid), since)))
         })
     }
-}
-
-/// Deliveries that are enqueued again.
-#[derive(Serialize, ToSchema)]
-pub struct DeliveriesReplayed {
-    /// Their ids.
-    replayed: Vec<String>,
-    /// Ids that were not replayed: there is no such delivery, it has not ended, or its run ended without an event.
-    skipped: Vec<String>,
 }
 
 /// Replay webhook deliveries
@@ -156,21 +141,5 @@ pub async fn replay(State(app): State<App>, admin: Administrator, body: JsonBody
             operation::failed(&mut *app.connection().await?, &account, since, REPLAYED_MAX as i64).await?
         }
     };
-    let (mut replayed, mut skipped) = (Vec::new(), Vec::new());
-    for id in ids {
-        // Each by itself: what is enqueued before a failure is sent.
-        let mut transaction = app.transaction().await?;
-        match app::delivery::replay(&mut transaction, admin.actor(), id, None).await {
-            Ok(Replay::Enqueued(_)) => {
-                db::pool::commit(transaction).await?;
-                app.waker.wake(Queue::Webhook, id);
-                replayed.push(db::deliveries::handle(id));
-            }
-            Ok(Replay::Unfinished(_) | Replay::WithoutEvent) | Err(app::Error::NotFound(_)) => {
-                skipped.push(db::deliveries::handle(id));
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(reply::with_status(StatusCode::ACCEPTED, &DeliveriesReplayed { replayed, skipped }))
+    deliveries::replay_all(&app, admin.actor(), None, ids).await
 }

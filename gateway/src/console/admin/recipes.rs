@@ -104,7 +104,7 @@ pub async fn publish(State(app): State<App>, admin: Administrator, body: JsonBod
     let published = catalogue::publish(&mut transaction, admin.actor(), file).await;
     let (id, version) = published.map_err(|error| match error {
         NotPublished::Database(error) => error.into(),
-        taken => Problem::Conflict(taken.to_string(), None),
+        taken => Problem::conflict(taken.to_string()),
     })?;
     db::pool::commit(transaction).await?;
     let published = RecipePublished { id: id.to_string(), version: version.to_string() };

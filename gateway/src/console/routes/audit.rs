@@ -78,12 +78,12 @@ impl AuditOutcome {
 #[serde_with::skip_serializing_none]
 #[derive(Serialize, ToSchema)]
 pub struct AuditActor {
-    /// How: `session`, `command`, `app` (the program of an app), `provider` (a person whom a provider named), `system` (the service itself),
-    /// or `nobody` who is known.
+    /// How: `session`, `token` (a program with an agent token), `command`, `app` (the program of an app), `provider` (a person whom a
+    /// provider named), `system` (the service itself), or `nobody` who is known.
     via: String,
-    /// Id of the session, app or identity, or name of the command.
+    /// Id of the session, token, app or identity, or name of the command.
     id: Option<String>,
-    /// Label of the session, while it is there.
+    /// Label of the session or token, while it is there.
     label: Option<String>,
     /// The account.
     account: Option<AuditAccount>,

@@ -72,7 +72,7 @@ pub async fn delete(State(app): State<App>, person: Person, path: PathText, body
     });
     let CanvasPurge::Done(purged, others) = purge.await? else {
         let why = "work is active on the canvas; wait for it or cancel it, and delete the canvas again";
-        return Err(Problem::Conflict(why.into(), None));
+        return Err(Problem::conflict(why));
     };
     app.announce(others.iter().chain([&canvas]).map(channel::canvas).collect());
     Ok(reply::ok(&CanvasDeleted { canvas, deleted: true, nodes: purged.nodes, assets: purged.assets }))

@@ -185,7 +185,7 @@ pub async fn link(State(app): State<App>, person: Person, path: PathText) -> Res
     let mut connection = app.connection().await?;
     require_recent(&mut connection, &person).await?;
     if db::identities::count(&mut connection, &person.account).await? >= IDENTITIES_MAX {
-        return Err(Problem::Conflict(format!("an account has at most {IDENTITIES_MAX} identities"), None));
+        return Err(Problem::conflict(format!("an account has at most {IDENTITIES_MAX} identities")));
     }
     drop(connection);
     let attempt = Attempt::begin(&provider.settings.id, Some(person.token));

@@ -103,7 +103,7 @@ async fn make(app: &App, caller: &Caller<WriteCanvas>, wanted: CreateCanvas) -> 
             Some(CanvasType::Agent) => "the account already has a canvas with this id, or an Agent Canvas",
             None => "the account already has a canvas with this id",
         };
-        Problem::Conflict(message.into(), None)
+        Problem::conflict(message)
     })
 }
 

@@ -118,7 +118,7 @@ async fn attempt(app: &App, caller: &Caller<WriteElements>, id: &ElementId, chan
     let (conn, account) = (&mut *transaction, &caller.account);
     let element = db::elements::lock(conn, account, id).await?.ok_or(Problem::NotFound("element"))?;
     caller.require_acceptable()?;
-    let conflict = |message: &str| Problem::Conflict(message.into(), None);
+    let conflict = |message: &str| Problem::conflict(message);
     match (change, element.lifecycle) {
         (Change::Update(_), Lifecycle::Archived) => {
             return Err(conflict("the element is archived; restore it first"));

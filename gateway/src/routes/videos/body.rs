@@ -2,6 +2,7 @@
 
 use domain::id::{AccountUid, BaseRevision, CanvasReference, ImageSource, NodeReference};
 use domain::job::VideoReferenceForm;
+use domain::webhook::WebhookInput;
 
 use crate::place::TargetPlace;
 use crate::reference::ReferenceItem;
@@ -69,5 +70,7 @@ start_request! {
         #[serde(default)]
         #[schema(value_type = Vec<VideoReferenceForm>, inline, max_items = 9)]
         pub references: Vec<ReferenceItem>,
+        /// Webhook to notify when the job ends.
+        pub webhook: Option<WebhookInput>,
     }
 }

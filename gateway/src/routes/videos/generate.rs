@@ -3,7 +3,7 @@
 //! With a target it is a start on a canvas, as that of an image ([`plan`](super::plan)). Without one it writes to no canvas, so that
 //! a viewer may start it as well.
 
-use app::job::{AcceptedJob, require_room};
+use app::job::{AcceptedJob, insert_delivery, require_room};
 use app::{Acceptance, Command, Key, KnownOutcome, LockedCanvas, Start, Terms, storage};
 use axum::Extension;
 use axum::extract::State;
@@ -127,6 +127,10 @@ impl Command for StartVideo<'_> {
         let wanted = self.request.wanted;
         let Plan { request, estimated_seconds, credit_cost } = self.plan(conn, canvas_key, None).await?;
         self.request.terms.reserve(conn, self.caller, &[(self.id.0, credit_cost)], 1).await?;
+        // Stored before the job, whose record shows it.
+        if let Some(webhook) = &self.request.webhook {
+            insert_delivery(conn, self.app.job_settings().ring, account, self.id, webhook).await?;
+        }
         let job = NewJob {
             id: self.id,
             account,

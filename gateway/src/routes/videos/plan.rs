@@ -29,7 +29,7 @@ pub(super) const PATH: &str = "/videos/generate";
 pub fn canonical(request: &Checked) -> Value {
     let images = &request.images;
     let reference = |it: &RequestedImage| json!({"handle": it.named.to_string(), "role": it.role});
-    let body = json!({
+    let mut body = json!({
         "model": request.model, "connectionId": request.connection, "prompt": request.prompt,
         "aspectRatio": request.aspect_ratio, "durationSeconds": request.duration_seconds,
         "resolution": request.resolution, "generateAudio": request.generate_audio,
@@ -37,6 +37,9 @@ pub fn canonical(request: &Checked) -> Value {
         "lastFrame": images.last.as_ref().map(|it| it.named.to_string()),
         "references": images.references.iter().map(reference).collect::<Vec<_>>(),
     });
+    if let Some(webhook) = &request.webhook {
+        body["webhook"] = json!(webhook);
+    }
     with_wanted(with_cap(body, &request.terms), &request.wanted)
 }
 
@@ -98,7 +101,7 @@ struct Video {
 pub fn on_canvas(
     app: &App,
     caller: &Credential,
-    request: Checked,
+    mut request: Checked,
     Target { canvas, base_revision, destination }: Target,
     lenient: bool,
     trace: Trace,
@@ -113,7 +116,7 @@ pub fn on_canvas(
         canvas,
         base: Base { revision: base_revision, lenient },
         terms: request.terms.clone(),
-        webhook: None,
+        webhook: request.webhook.take(),
         traceparent: trace.0.to_string(),
         work: Box::new(Video { app: app.clone(), request, destination }),
     }

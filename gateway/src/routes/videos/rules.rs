@@ -6,6 +6,7 @@ use app::{Terms, Wanted};
 use domain::graph::NodeType;
 use domain::id::{AccountUid, CanvasHandle, NodeId};
 use domain::model::Capability;
+use domain::webhook::WebhookInput;
 use domain::{Violation, counted};
 use egress::Guard;
 use providers::Entry;
@@ -17,7 +18,7 @@ use crate::extract::canvas::canvas_of;
 use crate::extract::check::Check;
 use crate::models::malformed_name;
 use crate::place::destination;
-use crate::start::{terms_of, wanted_of};
+use crate::start::{terms_of, wanted_of, webhook_of};
 
 /// A checked request.
 pub struct Checked {
@@ -34,6 +35,7 @@ pub struct Checked {
     pub resolution: Option<String>,
     pub generate_audio: Option<bool>,
     pub images: Images,
+    pub webhook: Option<WebhookInput>,
 }
 
 /// Where a video goes, and the canvas revision that this is based on.
@@ -53,6 +55,7 @@ impl VideoStart {
         let images = Images::from_request(&mut check, &self, account, guard);
         let (is_targeted, targets) = self.targets(&mut check);
         let wanted = wanted_of(&mut check, self.asked, self.retry_of.as_deref(), Some(1));
+        let webhook = webhook_of(&mut check, guard, self.webhook.take());
         let terms = terms_of(&mut check, self.idempotency_key, self.max_credits, self.validate_only);
         check.finish(|| {
             let target = match is_targeted {
@@ -76,6 +79,7 @@ impl VideoStart {
                 resolution: self.resolution,
                 generate_audio: self.generate_audio,
                 images,
+                webhook,
             })
         })
     }

@@ -25,7 +25,7 @@ use domain::canvas::ActivityType;
 use domain::event::Event;
 use domain::graph::{Node, NodeType};
 use domain::id::{JobId, NodeId};
-use domain::job::{JobDocument, JobOutcome, JobStatus, Output, Placement, Preview, Record, Request, StoredVideo};
+use domain::job::{JobOutcome, JobStatus, Output, Placement, Preview, Record, Request, StoredVideo};
 use domain::message::{Queue, ReadyTasks};
 use domain::origin::{AiGenerated, Origin};
 use domain::review::CompletionReview;
@@ -430,8 +430,7 @@ async fn record_event(
         return Ok(());
     }
     let id = Uuid::now_v7();
-    let JobDocument::Image(document) = record.document(context.public_url, |_| None) else { return Ok(()) };
-    let event = Event::image_job(id, job.now, *document);
+    let event = Event::of_job(id, job.now, record.document(context.public_url, |_| None));
     let body =
         serde_json::to_vec(&event).map_err(|error| Error::Unreadable { column: "jobs", value: error.to_string() })?;
     let event = NewEvent { id, kind: event.kind, body: &body, traceparent: context.traceparent };

@@ -23,6 +23,7 @@ use domain::lineage;
 use domain::message::ReadyTasks;
 use domain::metadata::Provenance;
 use domain::origin::Origin;
+use domain::problem::ErrorReason;
 
 use super::JobSettings;
 use super::placement::column;
@@ -133,7 +134,7 @@ impl KeepVideo<'_> {
         let found = db::jobs::get(conn, self.job, self.account(), self.settings.retention_tombstone).await?;
         let record = found.filter(|job| job.kind == JobKind::Video).ok_or(Error::NotFound("job"))?;
         if !record.status.is_terminal() {
-            return Err(Error::Conflict("the video is not finished"));
+            return Err(Error::Conflict(ErrorReason::State, "the video is not finished"));
         }
         match (record.outcome.video, record.request) {
             (Some(video), Request::Video(request)) if record.status == JobStatus::Succeeded => Ok((request, video)),

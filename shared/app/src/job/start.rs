@@ -25,6 +25,7 @@ use domain::id::{AccountUid, CanvasHandle, JobId, NodeId};
 use domain::idempotency::{Fingerprint, StoredOutcome};
 use domain::job::{JobOperation, Record, Request, StartQuote};
 use domain::message::Queue;
+use domain::problem::ErrorReason;
 use domain::webhook::WebhookInput;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -395,7 +396,7 @@ impl JobStart {
 
 /// The conflict of a target that has an active job.
 pub fn target_is_taken() -> Error {
-    Error::Conflict("the target node has an active job")
+    Error::Conflict(ErrorReason::TargetTaken, "the target node has an active job")
 }
 
 impl JobSettings<'_> {

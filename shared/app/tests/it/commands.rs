@@ -13,6 +13,7 @@ use domain::canvas::{AccessRole, Actor};
 use domain::id::{AccountUid, CanvasHandle, CanvasId};
 use domain::idempotency::Fingerprint;
 use domain::operation::Operation;
+use domain::problem::ErrorReason;
 use futures_util::future::join_all;
 use serde_json::json;
 use testkit::TestDatabase;
@@ -124,7 +125,7 @@ async fn a_write_in_one_statement_is_judged_as_any_other() {
     let setting = Setting::new().await;
     let first = setting.by_owner("one", "r0", "A").await.expect("is accepted").record.revision;
     // The key of another request.
-    assert!(matches!(setting.by_owner("one", &first, "B").await, Err(Error::Conflict(_))));
+    assert!(matches!(setting.by_owner("one", &first, "B").await, Err(Error::Conflict(ErrorReason::IdempotencyKey, _))));
     let second = setting.by_owner("two", &first, "B").await.expect("is accepted").record.revision;
     let replay = setting.by_owner("two", &first, "B").await.expect("is replayed");
     assert!(replay.replayed);
@@ -152,7 +153,7 @@ async fn a_key_is_of_one_request_and_a_replay_looks_at_no_revision() {
     let setting = Setting::new().await;
     let first = setting.by_owner("key", "r0", "A").await.expect("is accepted");
     let other = setting.by_owner("key", "r0", "B").await.expect_err("is another request");
-    assert!(matches!(other, Error::Conflict(_)), "{other}");
+    assert!(matches!(other, Error::Conflict(ErrorReason::IdempotencyKey, _)), "{other}");
     let second = setting.by_owner("more", &first.record.revision, "B").await.expect("is accepted");
     let replay = setting.by_owner("key", "r0", "A").await.expect("is replayed");
     assert_eq!((replay.replayed, &replay.record.revision), (true, &second.record.revision), "the state as it is now");

@@ -72,6 +72,18 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("run cancel", &["canvas run cancel \"a mug at\"", "canvas run list --status queued -q | canvas run cancel -"]),
     ("run keep", &["canvas run keep \"a walk\" --on Moodboard"]),
     ("run output", &["canvas run output \"a walk\" -o walk.mp4"]),
+    ("webhook list", &["canvas webhook list --status failed"]),
+    (
+        "webhook replay",
+        &[
+            "canvas webhook replay --since 2026-01-02T03:04:05Z",
+            "canvas webhook list --status failed -q | canvas webhook replay -",
+        ],
+    ),
+    (
+        "webhook trigger",
+        &["canvas webhook trigger \"a mug at\" --forward-to http://127.0.0.1:3000/hooks --secret \"$SECRET\""],
+    ),
     ("element list", &["canvas element list --state archived"]),
     ("element show", &["canvas element show Mug"]),
     ("element versions", &["canvas element versions Mug"]),

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use domain::asset::{AssetKindFilter, AssetSort, UploadMetadata};
 use domain::element::{ElementType, Lifecycle};
 use domain::limits::RENDITION_WIDTHS;
+use domain::webhook::DeliveryStatus;
 
 use super::{Listing, On, Search, one_of};
 
@@ -224,6 +225,38 @@ pub struct Api {
     /// A header, as Name: value
     #[arg(long = "header", short = 'H', value_name = "HEADER")]
     pub headers: Vec<String>,
+}
+
+#[derive(Subcommand)]
+pub enum Webhook {
+    /// List deliveries, the newest first
+    List {
+        /// Only those with this status
+        #[arg(long, value_parser = one_of(DeliveryStatus::ALL, DeliveryStatus::as_str))]
+        status: Option<String>,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// Send finished deliveries once more: the same events, signed again
+    Replay(Replay),
+    /// Send the event of an ended run to a local address, as 'canvas listen' does
+    Trigger {
+        /// The run
+        run: String,
+        #[command(flatten)]
+        to: Listen,
+    },
+}
+
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+pub struct Replay {
+    /// The deliveries, webhook:ID; - reads them from standard input
+    #[arg(value_name = "DELIVERY")]
+    pub deliveries: Vec<String>,
+    /// All failed ones whose run was started at this time or later, such as 2026-01-02T03:04:05Z
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
 }
 
 #[derive(Args)]

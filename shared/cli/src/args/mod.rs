@@ -89,10 +89,6 @@ const HINTS: &[(&[&str], &str)] = &[
     (&["share", "members", "invite"], "canvases are shared in the console: 'canvas open' opens it"),
     (&["token", "tokens"], "tokens are made and revoked in the console, under Settings"),
     (
-        &["webhook", "webhooks"],
-        "the console shows deliveries, under Settings; 'canvas listen' sends webhooks to this machine",
-    ),
-    (
         &["copy", "cp", "duplicate"],
         "an operation node.duplicate copies a node: 'canvas apply --example node.duplicate'",
     ),
@@ -199,6 +195,9 @@ pub enum Command {
     Api(Api),
     /// Send the webhooks of your runs to a local address
     Listen(Listen),
+    /// List and replay the deliveries of your webhooks, or send one to a local address
+    #[command(subcommand, alias = "webhooks")]
+    Webhook(Webhook),
     /// Serve the tools for AI agents (MCP) on standard input and output
     Mcp {
         /// The directory whose files the tools may read; the present one without it

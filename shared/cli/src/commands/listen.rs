@@ -42,16 +42,49 @@ async fn secret(listen: &Listen) -> Outcome<String> {
     }
 }
 
+/// Where webhooks are sent.
+pub struct Receiver {
+    network: Network,
+    path: String,
+    secret: String,
+}
+
+impl Receiver {
+    /// The receiver that the arguments name.
+    pub async fn new(listen: &Listen) -> Outcome<Self> {
+        let secret = secret(listen).await?;
+        let uri: http::Uri =
+            listen.forward_to.parse().map_err(|_| Failure::Usage(format!("{} is not a URL", listen.forward_to)))?;
+        let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
+            return usage(format!("{} is not a URL", listen.forward_to));
+        };
+        let network =
+            Network::new(&format!("{scheme}://{authority}"), "Canvas-Webhooks/1.0").map_err(client::Error::from)?;
+        let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+        Ok(Self { network, path, secret })
+    }
+
+    /// Sends the event of work that has ended, and prints the status of the answer.
+    pub async fn send(&self, context: &Context, work: &WorkRecord) -> Outcome {
+        let (id, handle) = (uuid::Uuid::now_v7(), work.handle());
+        let event = match handle.starts_with("job:") {
+            true => Event::of_served_job(id, context.client.get_job(handle).await?.value()?),
+            false => Event::of_served_run(id, context.client.get_run(handle).await?.value()?),
+        };
+        let body = json!(event).to_string();
+        let answer = self.network.send(request(&self.path, self.secret.as_bytes(), body.as_bytes())).await;
+        let status = answer.map(|answer| answer.status().as_u16());
+        let said = json!({"run": handle, "status": status.as_ref().ok(), "error": status.as_ref().err().map(ToString::to_string)});
+        context.output.value(&said, || {
+            let status = status.map_or_else(text, text);
+            format!("{} {} -> {status}", text(handle), text(&work.status))
+        });
+        Ok(())
+    }
+}
+
 pub async fn run(context: &Context, listen: &Listen) -> Outcome {
-    let secret = secret(listen).await?;
-    let uri: http::Uri =
-        listen.forward_to.parse().map_err(|_| Failure::Usage(format!("{} is not a URL", listen.forward_to)))?;
-    let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
-        return usage(format!("{} is not a URL", listen.forward_to));
-    };
-    let receiver =
-        Network::new(&format!("{scheme}://{authority}"), "Canvas-Webhooks/1.0").map_err(client::Error::from)?;
-    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    let receiver = Receiver::new(listen).await?;
     context
         .output
         .remark(format!("Webhooks of runs that end from now on go to {}. Interrupt to stop.", listen.forward_to));
@@ -64,20 +97,9 @@ pub async fn run(context: &Context, listen: &Listen) -> Outcome {
         }
         let Some(event) = stream.next().await? else { continue };
         let Some(work) = event.work().filter(WorkRecord::is_over) else { continue };
-        let handle = work.handle();
-        // A video sends no webhook.
-        if !handle.starts_with("run:") || !sent.insert(handle.to_owned()) {
-            continue;
+        if sent.insert(work.handle().to_owned()) {
+            receiver.send(context, &work).await?;
         }
-        let event = Event::of_served(uuid::Uuid::now_v7(), context.client.get_run(handle).await?.value()?);
-        let body = json!(event).to_string();
-        let answer = receiver.send(request(path, secret.as_bytes(), body.as_bytes())).await;
-        let status = answer.map(|answer| answer.status().as_u16());
-        let said = json!({"run": handle, "status": status.as_ref().ok(), "error": status.as_ref().err().map(ToString::to_string)});
-        context.output.value(&said, || {
-            let status = status.map_or_else(text, text);
-            format!("{} {} -> {status}", text(handle), text(&work.status))
-        });
     }
 }
 

@@ -17,6 +17,7 @@ pub mod skills;
 mod starts;
 mod waits;
 mod watch;
+mod webhooks;
 mod work;
 
 use crate::args::{Command, Connection};
@@ -59,6 +60,7 @@ pub async fn run(context: &Context, command: Command) -> Outcome {
         Command::Import(import) => imports::run(context, import).await,
         Command::Api(api) => api::run(context, &api).await,
         Command::Listen(listen) => listen::run(context, &listen).await,
+        Command::Webhook(webhook) => webhooks::run(context, webhook).await,
         Command::Mcp { root } => {
             let directory = tools::Root::new(&root).map_err(|error| file(&root, &error))?;
             let served = tools::stdio(context.tools(), directory, &context.origin).await;

@@ -9,6 +9,7 @@ mod event;
 pub mod read;
 pub mod seal;
 
+use domain::account::TokenKind;
 use domain::id::AccountUid;
 use serde_json::Value;
 use sqlx::PgConnection;
@@ -19,12 +20,15 @@ use uuid::Uuid;
 pub use event::{Detail, Event};
 
 use crate::Result;
+use crate::accounts::Credential;
 
 /// How somebody acted.
 #[derive(Clone, Debug)]
 enum Via {
     /// A person in the browser, by the session with this id.
     Session(Uuid),
+    /// A program, by the agent token with this id.
+    Token(Uuid),
     /// An operator, by the command of this name.
     Command(&'static str),
     /// The program of an app, by the app with this id.
@@ -41,6 +45,7 @@ impl Via {
     fn columns(&self) -> (&'static str, Option<String>) {
         match self {
             Via::Session(id) => ("session", Some(id.to_string())),
+            Via::Token(id) => ("token", Some(id.to_string())),
             Via::Command(name) => ("command", Some((*name).to_owned())),
             Via::App(id) => ("app", Some(id.to_string())),
             Via::Provider(identity) => ("provider", Some(identity.to_string())),
@@ -93,6 +98,16 @@ impl Actor {
     /// A person whom a provider named.
     pub const fn provider(account: AccountUid, identity: Uuid, origin: Origin) -> Self {
         Self { account: Some(account), via: Via::Provider(identity), origin: Some(origin) }
+    }
+
+    /// The holder of a credential: a person with a session, or a program with an agent token or that of an app.
+    pub fn caller(caller: &Credential, origin: Origin) -> Self {
+        let via = match caller.kind {
+            TokenKind::Session => Via::Session(caller.token),
+            TokenKind::Oauth => Via::App(caller.token),
+            TokenKind::Agent => Via::Token(caller.token),
+        };
+        Self { account: Some(caller.account.clone()), via, origin: Some(origin) }
     }
 
     /// A person with a session.

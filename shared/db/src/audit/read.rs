@@ -89,7 +89,7 @@ pub async fn page(conn: &mut PgConnection, filter: &Filter, after: Option<&After
            LEFT JOIN audit_origins o ON o.audit_id = a.id
            LEFT JOIN accounts b ON b.uid = a.actor_uid AND b.purged_at IS NULL
            LEFT JOIN accounts c ON c.uid = a.account_uid AND c.purged_at IS NULL
-           LEFT JOIN tokens t ON t.id = CASE WHEN a.via = 'session' THEN a.via_id::uuid END
+           LEFT JOIN tokens t ON t.id = CASE WHEN a.via IN ('session', 'token') THEN a.via_id::uuid END
            WHERE ($1::text IS NULL OR starts_with(a.event, $1)) AND ($2::text IS NULL OR a.account_uid = $2)
              AND ($3::text IS NULL OR a.actor_uid = $3) AND ($4::text IS NULL OR a.outcome = $4)
              AND ($5::uuid IS NULL OR a.request_id = $5) AND ($6::timestamptz IS NULL OR a.at >= $6)

@@ -3,7 +3,7 @@
 use domain::Timestamp;
 use domain::id::{AccountUid, JobId};
 use domain::recipe::run::RunId;
-use domain::webhook::{DeliveryState, DeliveryStatus};
+use domain::webhook::{Delivery, DeliveryState, DeliveryStatus};
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -22,20 +22,37 @@ pub struct ListedDelivery {
     pub id: Uuid,
     /// The account whose run it is.
     pub account: AccountUid,
-    /// The run whose end is announced.
+    /// The run or video job whose end is announced.
     pub job_id: JobId,
-    /// `true` if that is a Recipe run, whose handle has another form.
-    pub is_recipe: bool,
+    /// The form of its handle.
+    form: HandleForm,
     /// State of the delivery.
     pub state: DeliveryState,
     /// When the run was started.
     pub created_at: Timestamp,
 }
 
+/// The forms of the handles of what a delivery announces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HandleForm {
+    Run,
+    Recipe,
+    Video,
+}
+
 impl ListedDelivery {
-    /// The handle of the run whose end is announced.
-    pub fn run_handle(&self) -> String {
-        if self.is_recipe { RunId(self.job_id.0).handle() } else { self.job_id.run_handle() }
+    /// The handle under which that is read whose end is announced: of a run, or of a video job.
+    pub fn handle(&self) -> String {
+        match self.form {
+            HandleForm::Run => self.job_id.run_handle(),
+            HandleForm::Recipe => RunId(self.job_id.0).handle(),
+            HandleForm::Video => self.job_id.job_handle(),
+        }
+    }
+
+    /// As its account sees it.
+    pub fn served(self) -> Delivery {
+        Delivery { run: self.handle(), webhook: self.state, created_at: self.created_at }
     }
 }
 
@@ -48,6 +65,13 @@ pub struct After {
     pub id: Uuid,
 }
 
+impl After {
+    /// The position after a delivery.
+    pub fn of(delivery: &ListedDelivery) -> Self {
+        Self { created_at: delivery.created_at, id: delivery.id }
+    }
+}
+
 /// Lists at most `limit` deliveries, newest first, of one account or all, in one state or any.
 #[tracing::instrument(skip_all, name = "db.delivery.list")]
 pub async fn list(
@@ -58,9 +82,10 @@ pub async fn list(
     limit: i64,
 ) -> Result<Vec<ListedDelivery>> {
     let rows = sqlx::query!(
-        r#"SELECT d.id, d.account_uid, d.job_id, r.id IS NOT NULL AS "is_recipe!", d.status, d.attempts, d.next_attempt_at,
+        r#"SELECT d.id, d.account_uid, d.job_id, r.id IS NOT NULL AS "is_recipe!",
+                  coalesce(d.event_type LIKE 'video_job.%', j.kind = 'video', false) AS "is_video!", d.status, d.attempts, d.next_attempt_at,
                   d.last_attempt_at, d.delivered_at, d.last_status, d.error_code, d.created_at
-           FROM webhook_deliveries d LEFT JOIN recipe_runs r ON r.id = d.job_id
+           FROM webhook_deliveries d LEFT JOIN recipe_runs r ON r.id = d.job_id LEFT JOIN jobs j ON j.id = d.job_id
            WHERE ($1::text IS NULL OR d.account_uid = $1) AND ($2::text IS NULL OR d.status = $2)
              AND ($3::timestamptz IS NULL OR (d.created_at, d.id) < ($3, $4))
            ORDER BY d.created_at DESC, d.id DESC LIMIT $5"#,
@@ -78,7 +103,11 @@ pub async fn list(
                 id: row.id,
                 account: AccountUid::from_stored(row.account_uid),
                 job_id: JobId(row.job_id),
-                is_recipe: row.is_recipe,
+                form: match (row.is_recipe, row.is_video) {
+                    (true, _) => HandleForm::Recipe,
+                    (_, true) => HandleForm::Video,
+                    _ => HandleForm::Run,
+                },
                 state: DeliveryState {
                     id: super::handle(row.id),
                     status: known("webhook_deliveries.status", &row.status)?,

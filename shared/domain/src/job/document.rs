@@ -243,6 +243,14 @@ impl JobDocument {
         }
     }
 
+    /// The form for callers without `job:manage`, who do not learn of the webhook.
+    pub fn without_webhook(self) -> Self {
+        match self {
+            JobDocument::Image(job) => JobDocument::Image(Box::new(ImageJob { webhook: None, ..*job })),
+            JobDocument::Video(job) => JobDocument::Video(Box::new(VideoJob { webhook: None, ..*job })),
+        }
+    }
+
     /// The short form: no review and no previews.
     pub fn in_short(self) -> Self {
         match self {
@@ -261,7 +269,7 @@ impl JobDocument {
     pub fn without_results(self) -> Self {
         match self {
             JobDocument::Image(job) => JobDocument::Image(Box::new(ImageJob { images: None, webhook: None, ..*job })),
-            JobDocument::Video(job) => JobDocument::Video(Box::new(VideoJob { video: None, ..*job })),
+            JobDocument::Video(job) => JobDocument::Video(Box::new(VideoJob { video: None, webhook: None, ..*job })),
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::metadata::{Provenance, ProvenanceKind};
 use crate::origin::{self, DigitalSourceType, Work};
 use crate::queue::WaitingFor;
 use crate::review::CompletionReview;
+use crate::webhook::DeliveryState;
 use crate::{API_ROOT, Timestamp};
 
 /// An image that guides a video: a frame or a reference.
@@ -211,6 +212,8 @@ pub struct VideoJob {
     pub failure: Option<VideoFailure>,
     /// Download of the video, once it is stored.
     pub video: Option<VideoDownload>,
+    /// Delivery state of the webhook. Present for callers with `job:manage`.
+    pub webhook: Option<DeliveryState>,
     /// `true` if the response is that of an earlier equal request.
     pub replayed: Option<bool>,
     /// Credits reserved until the job is terminal, then credits charged.
@@ -295,6 +298,7 @@ impl Record {
                 .video
                 .as_ref()
                 .map(|video| VideoDownload { download_url: download_url(), asset_id: video.asset.clone() }),
+            webhook: self.webhook.clone(),
             replayed: None,
             credit_cost: self.credit_cost,
             stand_in: request.model.is_stand_in(),
