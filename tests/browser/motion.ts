@@ -87,24 +87,21 @@ const { run } = await send<{ run: string }>("POST", "/images/generate", {
 await succeeded(run, agent);
 await pause(1800);
 
-// Ana looks at one, and compares a grade with its photograph.
-await glide(ana, "Warm grade");
-await node(ana, "Warm grade").click({ position: { x: 20, y: 20 } });
+// Ana goes there, marks the one that she likes, and looks at it.
+await ana.getByRole("button", { name: "Show", exact: true }).first().click();
+await pause(1200);
+await glide(ana, "Noon");
+await node(ana, "Noon").click({ position: { x: 60, y: 60 } });
+await pause(500);
+await ana.keyboard.press("f");
 await pause(900);
 await ana.keyboard.press("Enter");
-await ana.getByRole("dialog").getByRole("img", { name: "Warm grade" }).waitFor();
-await pause(700);
-await ana.keyboard.press("q");
-await ana.getByRole("dialog").getByRole("slider").waitFor();
-for (let step = 0; step < 12; step += 1) {
-  await ana.keyboard.press(step < 6 ? "ArrowLeft" : "ArrowRight");
-  await pause(110);
-}
+await ana.getByRole("dialog").getByRole("img", { name: "Noon" }).waitFor();
+await pause(1600);
 await ana.keyboard.press("Escape");
-await ana.keyboard.press("Escape");
-await pause(700);
+await pause(900);
 await ana.keyboard.press("0");
-await pause(1200);
+await pause(1500);
 
 await screen.send("Page.stopScreencast");
 seen.push(Date.now() / 1000);
