@@ -11,6 +11,8 @@ directory to which deploy/manifests has rendered the Helm chart.
 - Everything that names the version of this project names that of Cargo.toml.
 - Compose file and chart run the same, maintained versions of the services, and docs/development.md lists them.
 - Each process in deploy/docker/compose.yaml is given the secrets that it requires and no others.
+- The table of sizes in deploy/README.md matches the rendered installations.
+- The schema of the chart's values describes each value of values.yaml, and nothing else.
 
 With --update the generated parts are written; handwritten parts are only checked. Each fault is printed as one line on standard
 output. With --expressions the queries of dashboard and scaling are printed as rules, as input for promtool.
@@ -29,7 +31,6 @@ ROOT, MANIFESTS, UPDATE = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), 
 DEPLOY = ROOT / "deploy"
 CHART = DEPLOY / "helm/canvas"
 PROCESSES = {"gateway": "gateway", "image-worker": "image", "video-worker": "video", "webhook-dispatcher": "webhook"}
-BEGIN, END = "<!-- variables: written by deploy/check --update -->", "<!-- end of variables -->"
 # Metrics of Prometheus itself, of PostgreSQL and RabbitMQ, and of kube-state-metrics.
 FOREIGN = {
     "up", "cnpg_pg_stat_archiver_last_failed_time", "cnpg_pg_stat_archiver_last_archived_time",
@@ -73,19 +74,87 @@ def variables():
         yield f"| `{name}` | {shown} | {', '.join(readers)} | {meaning} |"
 
 
+def quantity(text):
+    """A quantity of Kubernetes as a number: cores, or bytes."""
+    number, unit = re.fullmatch(r"([\d.]+)([a-zA-Z]*)", str(text)).groups()
+    return float(number) * {"": 1, "m": 1e-3, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}[unit]
+
+
+def sizes():
+    """What the nodes must have for each installation when it is installed, and at the most that autoscaling makes of it."""
+    gib = lambda number: f"{number / 2**30:.1f} GiB"
+    for name in ("small", "managed", "production"):
+        documents = [d for d in yaml.safe_load_all((MANIFESTS / f"canvas-{name}.yaml").read_text()) if d]
+        scalers = {d["spec"]["scaleTargetRef"]["name"]: d["spec"] for d in documents if d["kind"] in ("HorizontalPodAutoscaler", "ScaledObject")}
+        least, most, volumes = [0, 0, 0, 0], [0, 0, 0, 0], 0
+        for document in documents:
+            kind, spec = document["kind"], document["spec"] if "spec" in document else {}
+            if kind in ("Deployment", "StatefulSet"):
+                resources, scaler = spec["template"]["spec"]["containers"][0]["resources"], scalers.get(document["metadata"]["name"], {})
+                counts = scaler.get("minReplicas", scaler.get("minReplicaCount", 1)), scaler.get("maxReplicas", scaler.get("maxReplicaCount", 1))
+            elif kind in ("Cluster", "RabbitmqCluster"):
+                resources, counts = spec["resources"], (spec.get("instances", spec.get("replicas")),) * 2
+                storages = [spec[key]["size"] for key in ("storage", "walStorage") if key in spec] or [spec["persistence"]["storage"]]
+                volumes += counts[0] * sum(map(quantity, storages))
+            else:
+                resources, counts = None, None
+            claims = spec.get("volumeClaimTemplates", []) if kind == "StatefulSet" else [document] if kind == "PersistentVolumeClaim" else []
+            volumes += sum(quantity(claim["spec"]["resources"]["requests"]["storage"]) for claim in claims)
+            if resources:
+                one = 1, quantity(resources["requests"]["cpu"]), quantity(resources["requests"]["memory"]), quantity(resources["limits"]["memory"])
+                for total, count in ((least, counts[0]), (most, counts[1])):
+                    total[:] = [sum_ + count * part for sum_, part in zip(total, one)]
+        for label, (pods, cores, requested, limit) in {"": least, ", at the most": most}.items():
+            if label and most == least:
+                continue
+            yield f"| {name}{label} | {pods} | {cores:.2g} cores | {gib(requested)} | {gib(limit)} | {gib(volumes)} |"
+
+
+# The generated tables of deploy/README.md, each with its head.
+TABLES = {
+    "variables": ("| variable | default | read by | meaning |\n| --- | --- | --- | --- |", variables),
+    "sizes": ("| installation | pods | CPU requested | memory requested | memory limit | volumes |\n| --- | --- | --- | --- | --- | --- |", sizes),
+}
+
+
 def table_faults():
     path = DEPLOY / "README.md"
-    text = path.read_text()
-    before, found, rest = text.partition(BEGIN)
-    written, ended, after = rest.partition(END)
-    if not found or not ended:
-        yield "deploy/README.md: the markers of the table of variables are missing"
-        return
-    table = "\n| variable | default | read by | meaning |\n| --- | --- | --- | --- |\n" + "\n".join(variables()) + "\n"
-    if written != table and UPDATE:
-        path.write_text(before + BEGIN + table + END + after)
-    elif written != table:
-        yield "deploy/README.md: the table of variables does not match the code: run deploy/check --update"
+    for name, (head, rows) in TABLES.items():
+        begin, end = f"<!-- {name}: written by deploy/check --update -->", f"<!-- end of {name} -->"
+        before, found, rest = path.read_text().partition(begin)
+        written, ended, after = rest.partition(end)
+        if not found or not ended:
+            yield f"deploy/README.md: the markers of the table of {name} are missing"
+            continue
+        table = f"\n{head}\n" + "\n".join(rows()) + "\n"
+        if written != table and UPDATE:
+            path.write_text(before + begin + table + end + after)
+        elif written != table:
+            yield f"deploy/README.md: the table of {name} is out of date: run deploy/check --update"
+
+
+def value_faults():
+    """Whether the schema of the chart's values describes each of them, and names none that values.yaml lacks."""
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    definitions = schema["definitions"]
+
+    def resolved(part):
+        for reference in [part, *part.get("allOf", [])]:
+            if "$ref" in reference:
+                part = definitions[reference["$ref"].rpartition("/")[2]] | part
+        return part
+
+    def walk(part, values, path):
+        for name, inner in part.get("properties", {}).items():
+            place = f"{path}{name}"
+            inner = resolved(inner)
+            if not inner.get("description"):
+                yield f"values.schema.json: {place} has no description"
+            if isinstance(values, dict) and values and name not in values and name not in ("global", "tls"):
+                yield f"values.schema.json: {place} is not in values.yaml"
+            yield from walk(inner, values.get(name) if isinstance(values, dict) else None, f"{place}.")
+
+    yield from walk(schema, yaml.safe_load((CHART / "values.yaml").read_text()), "")
 
 
 def made():
@@ -196,13 +265,21 @@ def restore_faults():
 
 
 def managed_faults():
-    """Whether managed services are reached by TLS: the URLs that deploy/README.md creates, and the port of AMQP."""
+    """Whether managed services, and RabbitMQ and Redis in production, are reached by TLS."""
     created = re.search(r"create secret generic canvas-services(?:\\\n|[^\n])*", (DEPLOY / "README.md").read_text())[0]
     for url in ("?sslmode=verify-full'", "broker='amqps://", "cache='rediss://"):
         if url not in created:
             yield f"deploy/README.md: the URLs of the managed services have no {url.strip(chr(39))}"
-    if "port: 5671 }" not in (CHART / "values-managed.yaml").read_text():
-        yield "values-managed.yaml: the policy does not permit AMQP by TLS"
+    if "port: 5671 }" not in (CHART.parent / "example-bucket-values.yaml").read_text():
+        yield "example-bucket-values.yaml: the policy does not permit AMQP by TLS"
+    production = {(d["kind"], d["metadata"]["name"]): d for d in yaml.safe_load_all((MANIFESTS / "canvas-production.yaml").read_text()) if d}
+    if "tls" not in production["RabbitmqCluster", "rabbitmq"]["spec"]:
+        yield "values-production.yaml: RabbitMQ is not reached by TLS"
+    if "--port 0 --tls-port" not in production["Deployment", "redis"]["spec"]["template"]["spec"]["containers"][0]["args"][0] or "url=\"rediss://" not in (DEPLOY / "README.md").read_text():
+        yield "values-production.yaml: Redis is not reached by TLS"
+    for name in ("broker-clients", "broker-servers"):
+        if "'port': 5671" not in str(production["NetworkPolicy", f"canvas-{name}"]) or "'port': 5672" in str(production["NetworkPolicy", f"canvas-{name}"]):
+            yield f"values-production.yaml: the policy {name} permits AMQP without TLS"
 
 
 def image_faults():
@@ -320,7 +397,7 @@ if "--expressions" in sys.argv:
     asked = [{"record": f"asked:{number}", "expr": expression} for number, (_, expression) in enumerate(queries())]
     print(yaml.safe_dump({"groups": [{"name": "asked", "rules": asked}]}))
     sys.exit()
-faults = [fault for faults in (table_faults, metric_faults, namespace_faults, scaling_faults, runbook_faults, restore_faults, managed_faults, image_faults, compose_faults, version_faults, release_faults) for fault in faults()]
+faults = [fault for faults in (table_faults, value_faults, metric_faults, namespace_faults, scaling_faults, runbook_faults, restore_faults, managed_faults, image_faults, compose_faults, version_faults, release_faults) for fault in faults()]
 for fault in faults:
     print(fault)
 sys.exit(bool(faults))

@@ -85,6 +85,9 @@ def pod_faults(pod):
         if "@" in container["image"] and not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
             yield f"the image {container['image']} has no valid digest"
         for variable in container.get("env", []):
+            # The libraries of the object stores read their keys from the environment alone.
+            if "secretKeyRef" in variable.get("valueFrom", {}) and variable["name"] not in privileges.BLOBS:
+                yield f"{variable['name']} is a secret in the environment"
             if "value" in variable and re.search(r"(PASSWORD|SECRET|KEY|KEYS)(?!.*_FILE$)", variable["name"]):
                 yield f"{variable['name']} contains a literal secret"
 
@@ -109,8 +112,6 @@ def process_faults(name, spec, kind):
     pause = container.get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)
     if pod.get("terminationGracePeriodSeconds", 30) <= GRACE_SECONDS[name] + pause:
         yield f"is killed before its grace period of {GRACE_SECONDS[name]} s is over"
-    if "replicas" in spec:
-        yield "sets a number of replicas, which overrides its autoscaler"
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
         if probe not in container:
             yield f"has no {probe}"
@@ -147,12 +148,10 @@ def set_faults(documents, namespace):
                 yield f"ScaledObject {name_of(document)} asks for the queues of another namespace"
             if "vhostName" in trigger["metadata"]:
                 yield f"ScaledObject {name_of(document)} overrides the virtual host in the URL of the broker"
-    services = {name for kind, name in names if kind in ("Service", "RabbitmqCluster")}
+    scaled = {d["spec"]["scaleTargetRef"]["name"] for d in documents if d["kind"] in ("ScaledObject", "HorizontalPodAutoscaler")}
     for document in documents:
-        for variable in pod_of(document)["containers"][0].get("env", []) if document["kind"] == "Deployment" else ():
-            host = re.fullmatch(r"\w+://(?:[^@/]*@)?([\w-]+)(?::\d+)?/\S*", variable.get("value", ""))
-            if host and host[1] not in services:
-                yield f"{variable['name']} of {name_of(document)} names {host[1]}, and there is no such Service"
+        if document["kind"] == "Deployment" and "replicas" in document["spec"] and document["metadata"]["name"] in scaled:
+            yield f"{name_of(document)} sets a number of replicas, which overrides its autoscaler"
     online = {name_of(d) for d in documents if d["kind"] == "Deployment"
               and d["spec"]["template"]["metadata"]["labels"].get("canvas/internet")}
     if online != {"image-worker", "video-worker", "webhook-dispatcher"}:

@@ -90,6 +90,8 @@ def pod_faults(part, pod, config_maps):
                     paths[f"{mount['mountPath']}/{item['path']}"] = volume["secret"]["secretName"]
     files = {value for name, value in values.items()
              if name in PATHS or name.endswith("_FILE") and name.removesuffix("_FILE") in SECRETS}
+    # Every file in the directory of certificate authorities is read.
+    files |= {path for path in paths if path.rpartition("/")[0] == values.get("SSL_CERT_DIR")}
     yield from (f"is given the secret {paths[path]} as {path}, which nothing reads" for path in sorted(paths.keys() - files))
     yield from (f"reads {path}, which is not mounted" for path in sorted(files - paths.keys()))
     mounted = {mount["name"] for mount in container.get("volumeMounts", [])}

@@ -1,10 +1,18 @@
 {{- define "canvas.image" -}}
-{{ .root.Values.image.repository }}/{{ .name }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}
+{{ required "set image.repository to the registry and path of the four images, such as registry.example.com/canvas" .root.Values.image.repository }}/{{ .name }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}
 {{- with get (.root.Values.image.digests | default dict) .name }}@{{ . }}{{ end }}
 {{- end }}
 
+{{- define "canvas.publicUrl" -}}
+{{ required "set publicUrl to the URL under which clients reach the gateway, such as https://canvas.example.com" .Values.publicUrl }}
+{{- end }}
+
+{{- define "canvas.blobUrl" -}}
+{{ required "set blobs.url to the object store: s3://bucket/prefix, gs://bucket/prefix, az://container/prefix, or file:// with blobs.volumeClaim" .Values.blobs.url }}
+{{- end }}
+
 {{- define "canvas.host" -}}
-{{ (urlParse .Values.publicUrl).hostname }}
+{{ (urlParse (include "canvas.publicUrl" .)).hostname }}
 {{- end }}
 
 {{/* Labels by which selectors find the pods of a process. */}}
@@ -33,9 +41,10 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 {{- end }}
 
-{{/* The secrets of a workload that are mounted, as a JSON list: the name of the volume, secret and key, the variable. Each workload gets those
-     that it uses: database and key ring, that of the installation key where the program is the gateway's, and the URLs of external services of
-     which it is a client. The migration connects to the database as its owner, and a process with its own role, if there are roles. */}}
+{{/* The secrets of a workload, as a JSON list: the name of the volume, secret and key, the variable whose _FILE names the file. Each workload
+     gets those that it uses: database and key ring, that of the installation key where the program is the gateway's, and the URLs of the
+     services of which it is a client. The migration connects to the database as its owner, and a process with its own role, if there are
+     roles. */}}
 {{- define "canvas.secrets" -}}
 {{- $given := .root.Values.secrets }}
 {{- $database := $given.database }}
@@ -52,10 +61,10 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- if eq .image "gateway" }}
 {{- $secrets = append $secrets (list "installation-keys" $given.installationKeys "CANVAS_INSTALLATION_KEYS") }}
 {{- end }}
-{{- if and (has "broker" .clients) (eq .root.Values.rabbitmq.mode "external") }}
+{{- if has "broker" .clients }}
 {{- $secrets = append $secrets (list "broker" $given.broker "CANVAS_AMQP_URL") }}
 {{- end }}
-{{- if and (has "cache" .clients) (eq .root.Values.redis.mode "external") }}
+{{- if has "cache" .clients }}
 {{- $secrets = append $secrets (list "cache" $given.cache "CANVAS_REDIS_URL") }}
 {{- end }}
 {{- toJson $secrets }}
@@ -65,8 +74,8 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- define "canvas.settings" -}}
 CANVAS_LISTEN: 0.0.0.0:8080
 CANVAS_ADMIN_LISTEN: 0.0.0.0:9090
-CANVAS_PUBLIC_URL: {{ .Values.publicUrl | quote }}
-CANVAS_BLOB_URL: {{ .Values.blobs.url | quote }}
+CANVAS_PUBLIC_URL: {{ include "canvas.publicUrl" . | quote }}
+CANVAS_BLOB_URL: {{ include "canvas.blobUrl" . | quote }}
 {{- range $name, $value := .Values.settings }}
 {{- /* A number of a values file is a float, which `quote` alone writes with an exponent. */}}
 {{ $name }}: {{ kindIs "string" $value | ternary $value (toJson $value) | quote }}
@@ -80,24 +89,13 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
 {{- end }}
 
-{{/* The parts of a pod of PostgreSQL, RabbitMQ or Redis. */}}
-{{- define "canvas.servicePod" -}}
-automountServiceAccountToken: false
-enableServiceLinks: false
-securityContext:
-  runAsNonRoot: true
-  runAsUser: 999
-  runAsGroup: 999
-  fsGroup: 999
-  fsGroupChangePolicy: OnRootMismatch
-  seccompProfile: { type: RuntimeDefault }
+{{/* Where the pods of a workload run: its own values, or those of all workloads. */}}
+{{- define "canvas.placement" -}}
+{{- range $key := list "nodeSelector" "tolerations" "affinity" }}
+{{- with get $.values $key | default (get $.root.Values $key) }}
+{{ $key }}: {{- toYaml . | nindent 2 }}
 {{- end }}
-
-{{/* The parts of a pod that every workload has: the security context is that of the restricted profile of the pod security standards. No
-     process uses the Kubernetes API, so none gets a token for it. */}}
-{{- define "canvas.pod" -}}
-automountServiceAccountToken: false
-enableServiceLinks: false
+{{- end }}
 {{- with .root.Values.image.pullSecrets }}
 imagePullSecrets:
   {{- range . }}
@@ -107,13 +105,62 @@ imagePullSecrets:
 {{- with .root.Values.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}
+{{- end }}
+
+{{/* The parts of a pod of PostgreSQL, RabbitMQ or Redis. */}}
+{{- define "canvas.servicePod" -}}
+automountServiceAccountToken: false
+enableServiceLinks: false
+{{- include "canvas.placement" . }}
 securityContext:
   runAsNonRoot: true
-  runAsUser: 65532
-  runAsGroup: 65532
-  fsGroup: 65532
+  runAsUser: 999
+  runAsGroup: 999
+  fsGroup: 999
   fsGroupChangePolicy: OnRootMismatch
   seccompProfile: { type: RuntimeDefault }
+{{- end }}
+
+{{/* A change of these restarts the pods that have them. */}}
+{{- define "canvas.annotations" -}}
+{{- if ne .name "migrate" }}
+checksum/settings: {{ list (include "canvas.settings" .root) (toJson .root.Values.modelCatalogue) | join "" | sha256sum }}
+{{- end }}
+{{- with merge dict .values.podAnnotations .root.Values.podAnnotations }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* The files of a workload beside its secrets, as a JSON list of volumes, each with the directory in which it is mounted. */}}
+{{- define "canvas.files" -}}
+{{- $files := list }}
+{{- $blobs := .root.Values.blobs }}
+{{- if and .blobs $blobs.credentialsSecret (hasPrefix "gs://" $blobs.url) }}
+{{- $secret := dict "secretName" $blobs.credentialsSecret "defaultMode" 0440 "items" (list (dict "key" "key.json" "path" "key.json")) }}
+{{- $files = append $files (dict "volume" (dict "name" "gcs" "secret" $secret) "at" "/run/canvas/gcs") }}
+{{- end }}
+{{- if and .blobs .root.Values.modelCatalogue }}
+{{- $map := dict "name" (printf "%s-models" .root.Release.Name) }}
+{{- $files = append $files (dict "volume" (dict "name" "models" "configMap" $map) "at" "/run/canvas/models") }}
+{{- end }}
+{{- $ca := .root.Values.certificateAuthority }}
+{{- $item := list (dict "key" $ca.key "path" "ca.pem") }}
+{{- if $ca.secret }}
+{{- $secret := dict "secretName" $ca.secret "defaultMode" 0440 "items" $item }}
+{{- $files = append $files (dict "volume" (dict "name" "ca" "secret" $secret) "at" "/run/canvas/ca") }}
+{{- else if $ca.configMap }}
+{{- $files = append $files (dict "volume" (dict "name" "ca" "configMap" (dict "name" $ca.configMap "items" $item)) "at" "/run/canvas/ca") }}
+{{- end }}
+{{- toJson $files }}
+{{- end }}
+
+{{/* The parts of a pod that every workload has: the default security context is that of the restricted profile of the pod security standards.
+     No process uses the Kubernetes API, so none gets a token for it. */}}
+{{- define "canvas.pod" -}}
+automountServiceAccountToken: false
+enableServiceLinks: false
+{{- include "canvas.placement" . }}
+securityContext: {{- toYaml .root.Values.podSecurityContext | nindent 2 }}
 volumes:
   {{- range include "canvas.secrets" . | fromJsonArray }}
   {{- $secret := index . 1 }}
@@ -123,18 +170,14 @@ volumes:
       defaultMode: 0440
       items: [{ key: {{ $secret.key }}, path: value }]
   {{- end }}
-  {{- if and .blobs .root.Values.blobs.credentialsSecret (hasPrefix "gs://" .root.Values.blobs.url) }}
-  - name: gcs
-    secret:
-      secretName: {{ .root.Values.blobs.credentialsSecret }}
-      defaultMode: 0440
-      items: [{ key: key.json, path: key.json }]
+  {{- range include "canvas.files" . | fromJsonArray }}
+  - {{- toYaml .volume | nindent 4 }}
   {{- end }}
   {{- if and .blobs .root.Values.blobs.volumeClaim }}
   - name: blobs
     persistentVolumeClaim: { claimName: {{ .root.Values.blobs.volumeClaim }} }
   {{- end }}
-  {{- with .values.volumes }}
+  {{- with concat .root.Values.extraVolumes .values.extraVolumes }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
 {{- end }}
@@ -144,10 +187,7 @@ volumes:
 name: process
 image: {{ include "canvas.image" (dict "root" .root "name" .image) }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
-securityContext:
-  allowPrivilegeEscalation: false
-  readOnlyRootFilesystem: true
-  capabilities: { drop: [ALL] }
+securityContext: {{- toYaml .root.Values.securityContext | nindent 2 }}
 {{- if ne .name "migrate" }}
 envFrom:
   - configMapRef: { name: {{ .root.Release.Name }}-settings }
@@ -156,13 +196,15 @@ volumeMounts:
   {{- range include "canvas.secrets" . | fromJsonArray }}
   - { name: {{ index . 0 }}, mountPath: /run/canvas/{{ index . 0 }}, readOnly: true }
   {{- end }}
-  {{- if and .blobs .root.Values.blobs.credentialsSecret (hasPrefix "gs://" .root.Values.blobs.url) }}
-  - { name: gcs, mountPath: /run/canvas/gcs, readOnly: true }
+  {{- $mounted := list }}
+  {{- range include "canvas.files" . | fromJsonArray }}
+  {{- $mounted = append $mounted .volume.name }}
+  - { name: {{ .volume.name }}, mountPath: {{ .at }}, readOnly: true }
   {{- end }}
   {{- if and .blobs .root.Values.blobs.volumeClaim }}
   - { name: blobs, mountPath: /var/lib/canvas/blobs }
   {{- end }}
-  {{- with .values.volumeMounts }}
+  {{- with concat .root.Values.extraVolumeMounts .values.extraVolumeMounts }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
 resources: {{- toYaml .values.resources | nindent 2 }}
@@ -170,34 +212,32 @@ env:
   {{- range include "canvas.secrets" . | fromJsonArray }}
   - { name: {{ index . 2 }}_FILE, value: /run/canvas/{{ index . 0 }}/value }
   {{- end }}
-  {{- $secrets := .root.Values.secrets }}
-  {{- if and (has "broker" .clients) (ne .root.Values.rabbitmq.mode "external") }}
-  - { name: RABBITMQ_USERNAME, valueFrom: { secretKeyRef: { name: {{ $secrets.broker.name }}, key: username } } }
-  - { name: RABBITMQ_PASSWORD, valueFrom: { secretKeyRef: { name: {{ $secrets.broker.name }}, key: password } } }
-  - { name: CANVAS_AMQP_URL, value: "amqp://$(RABBITMQ_USERNAME):$(RABBITMQ_PASSWORD)@rabbitmq:5672/%2f" }
+  {{- if has "ca" $mounted }}
+  # The certificates in both places are trusted.
+  - { name: SSL_CERT_FILE, value: /etc/ssl/certs/ca-certificates.crt }
+  - { name: SSL_CERT_DIR, value: /run/canvas/ca }
   {{- end }}
-  {{- if and (has "cache" .clients) (ne .root.Values.redis.mode "external") }}
-  - { name: REDIS_PASSWORD, valueFrom: { secretKeyRef: { name: {{ $secrets.cache.name }}, key: {{ $secrets.cache.key }} } } }
-  - { name: CANVAS_REDIS_URL, value: "redis://default:$(REDIS_PASSWORD)@redis:6379/0" }
+  {{- if has "models" $mounted }}
+  - { name: CANVAS_MODEL_CATALOGUE, value: /run/canvas/models/models.json }
+  {{- end }}
+  {{- if has "gcs" $mounted }}
+  - { name: GOOGLE_APPLICATION_CREDENTIALS, value: /run/canvas/gcs/key.json }
   {{- end }}
   {{- if .values.memoryMiB }}
   - { name: CANVAS_IMAGE_MEMORY_MIB, value: {{ .values.memoryMiB | quote }} }
   - { name: CANVAS_GENERATION_MEMORY_MIB, value: {{ .values.generationMemoryMiB | quote }} }
   {{- end }}
-  {{- $scheme := (urlParse .root.Values.blobs.url).scheme }}
   {{- if .blobs }}
   {{- with .root.Values.blobs.credentialsSecret }}
-  {{- if eq $scheme "s3" }}
+  {{- if hasPrefix "s3://" $.root.Values.blobs.url }}
   - { name: AWS_ACCESS_KEY_ID, valueFrom: { secretKeyRef: { name: {{ . }}, key: ACCESS_KEY_ID } } }
   - { name: AWS_SECRET_ACCESS_KEY, valueFrom: { secretKeyRef: { name: {{ . }}, key: SECRET_ACCESS_KEY } } }
-  {{- else if eq $scheme "gs" }}
-  - { name: GOOGLE_APPLICATION_CREDENTIALS, value: /run/canvas/gcs/key.json }
-  {{- else if eq $scheme "az" }}
+  {{- else if hasPrefix "az://" $.root.Values.blobs.url }}
   - { name: AZURE_STORAGE_ACCOUNT_KEY, valueFrom: { secretKeyRef: { name: {{ . }}, key: ACCOUNT_KEY } } }
   {{- end }}
   {{- end }}
   {{- end }}
-  {{- with .values.env }}
+  {{- with concat .root.Values.extraEnv .values.extraEnv }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
 {{- end }}
@@ -222,7 +262,14 @@ metadata:
   name: {{ $fullname }}
   labels: {{- include "canvas.labels" . | nindent 4 }}
 spec:
+  {{- if ne (toString .values.replicas) "<nil>" }}
+  {{- if .scaled }}
+  {{- fail (printf "unset %s.replicas, or switch off what scales it: an autoscaler and a fixed number of replicas work against each other" .key) }}
+  {{- end }}
+  replicas: {{ .values.replicas }}
+  {{- else }}
   # Without `replicas`, so that an upgrade keeps the number that an autoscaler or an operator set.
+  {{- end }}
   selector:
     matchLabels: {{- $selector | nindent 6 }}
   revisionHistoryLimit: 3
@@ -236,15 +283,10 @@ spec:
         {{- range .clients }}
         canvas/{{ . }}: client
         {{- end }}
-        {{- with .values.podLabels }}
+        {{- with merge dict .values.podLabels .root.Values.podLabels }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
-      annotations:
-        # A change of the settings restarts the pods.
-        checksum/settings: {{ include "canvas.settings" .root | sha256sum }}
-        {{- with .values.podAnnotations }}
-        {{- toYaml . | nindent 8 }}
-        {{- end }}
+      annotations: {{- include "canvas.annotations" . | trim | nindent 8 }}
     spec:
       {{- include "canvas.pod" . | nindent 6 }}
       serviceAccountName: {{ $fullname }}

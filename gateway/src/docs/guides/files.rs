@@ -51,7 +51,8 @@ pub static GROUPS: &[Group] = groups! {
         "docs/README.md",
         "docs/tutorial.md",
         "docs/concepts.md",
-        "docs/glossary.md";
+        "docs/glossary.md",
+        "docs/comparison.md";
     "Guides":
         "docs/guides/console.md",
         "docs/guides/generation.md",
