@@ -59,6 +59,7 @@ pub static GROUPS: &[Group] = groups! {
         "docs/guides/recipes.md",
         "docs/guides/imports.md",
         "docs/guides/agents.md",
+        "docs/guides/clients.md",
         "docs/guides/webhooks.md",
         "docs/guides/embedding.md",
         "docs/guides/connect-an-agent.md",
