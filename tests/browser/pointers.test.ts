@@ -171,6 +171,15 @@ scene("a pointer that is switched off is not sent, and those of others can be hi
   await toggle(other, "Show pointers of others");
   await shown(other, "Ana", "arrow").waitFor();
 
+  // Who presents does not point.
+  await page.keyboard.press("Shift+P");
+  await page.getByRole("dialog", { name: "Presentation" }).waitFor();
+  const presented = sent.length;
+  await page.mouse.move(300, 300, { steps: 10 });
+  await page.waitForTimeout(600);
+  assert.equal(sent.length, presented);
+  await page.keyboard.press("Escape");
+
   await toggle(page, "Show my pointer");
   const before = sent.length;
   await drag(page, { x: 400, y: 500 }, { x: 700, y: 600 });
