@@ -38,10 +38,10 @@ scene("a person reads what was done with the account, by event and page by page"
     await isAccessible();
   }
 
-  await page.getByLabel("Show").selectOption({ label: "Sign-ins" });
+  await page.getByRole("combobox", { name: "Show" }).selectOption({ label: "Sign-ins" });
   await page.waitForURL(/event=signin/);
   await becomes(() => entry("3 credits added").count(), 0);
-  await page.getByLabel("Outcome").selectOption({ label: "Refused" });
+  await page.getByRole("combobox", { name: "Outcome" }).selectOption({ label: "Refused" });
   await page.getByText("No entries").waitFor();
   await page.goto("/settings/history?event=nothing.");
   await entry("3 credits added").waitFor();
