@@ -277,7 +277,7 @@ scene("a filter shows what is marked, is in the address, and leaves out the rest
   await page.setViewportSize({ width: 390, height: 844 });
   await page.getByRole("application", { name: "Board" }).focus();
   await page.keyboard.press("Shift+F");
-  assert((await box(row)).height <= 100);
+  assert((await box(row)).height <= 104);
   await row.getByLabel("No alternative text").scrollIntoViewIfNeeded();
   await row.getByLabel("No alternative text").check();
   await row.getByText("0 of 6").waitFor();
