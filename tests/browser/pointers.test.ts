@@ -156,7 +156,8 @@ scene("a pointer that is switched off is not sent, and those of others can be hi
   expect(NOBODY);
   const other = await guest();
   const sent = sentBy(page);
-  await together("Switched", page, other, text("One", 0, 0), { type: "sticky", title: "Frame", position: { x: 0, y: 200 }, width: 400, height: 300, metadata: { section: true } });
+  const frame = text("Frame", -40, -60, { type: "sticky", width: 400, height: 300, metadata: { section: true } });
+  await together("Switched", page, other, frame, text("One", 0, 0, { metadata: { sectionId: "Frame" } }));
   const toggle = async (page: Page, name: string) => {
     await page.getByRole("button", { name: /^Account of/ }).click();
     await page.getByRole("switch", { name }).click();
