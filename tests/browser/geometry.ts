@@ -24,7 +24,7 @@ export const faultsOf = (page: Page): Promise<string[]> =>
     /** What lies over the page for a moment, or is a sheet over it. */
     const OVERLAYS = "dialog, [popover], [role=menu], [role=listbox], aside, search";
     /** What may be scrolled sideways. */
-    const SIDEWAYS = "nav, pre, [role=toolbar]";
+    const SIDEWAYS = "nav, pre, [role=toolbar], [role=search] > div";
     const TOLERANCE = 1;
     const faults = new Set<string>();
     const modal = [...document.querySelectorAll("dialog:modal")].at(-1);

@@ -198,6 +198,7 @@ scene("a board is presented Section by Section, from keys, clicks and buttons", 
   await page.keyboard.press("Home");
   await becomes(at, "Slide 1 of 2: Moodboard");
   await shown.locator(".react-flow__node-image img").nth(1).waitFor();
+  assert.equal(await shown.locator("[data-mark]:visible").count(), 0, "no marks of those who work on it");
   for (const scheme of ["light", "dark"] as const) {
     await page.emulateMedia({ colorScheme: scheme });
     await shot(page, `present-${scheme}`);

@@ -38,8 +38,8 @@ scene("the picker looks the same whatever opens it", async ({ page, expect }) =>
   const expected = await lookOf(ofReference);
   await page.keyboard.press("Escape");
   await node(page, "One").click();
-  await page.keyboard.press("p");
-  await page.getByRole("button", { name: "Make an Element of this image" }).click();
+  await page.keyboard.press("Shift+F10");
+  await page.getByRole("menuitem", { name: "Make an Element…" }).click();
   await page.getByRole("button", { name: "Choose source images" }).click();
   const ofElement = page.getByRole("dialog", { name: "Source images" });
   await ofElement.getByRole("gridcell").first().waitFor();

@@ -83,8 +83,8 @@ const CHOOSERS: [what: string, open: (page: Page) => Promise<Locator>][] = [
     "the source images of an Element",
     async (page) => {
       await node(page, "Hero").click();
-      await page.keyboard.press("p");
-      await page.getByRole("button", { name: "Make an Element of this image" }).click();
+      await page.keyboard.press("Shift+F10");
+      await page.getByRole("menuitem", { name: "Make an Element…" }).click();
       await page.getByRole("button", { name: "Choose source images" }).click();
       return dialog(page);
     },

@@ -156,7 +156,8 @@ scene("a pointer that is switched off is not sent, and those of others can be hi
   expect(NOBODY);
   const other = await guest();
   const sent = sentBy(page);
-  await together("Switched", page, other, text("One", 0, 0));
+  const frame = text("Frame", -40, -60, { type: "sticky", width: 400, height: 300, metadata: { section: true } });
+  await together("Switched", page, other, frame, text("One", 0, 0, { metadata: { sectionId: "Frame" } }));
   const toggle = async (page: Page, name: string) => {
     await page.getByRole("button", { name: /^Account of/ }).click();
     await page.getByRole("switch", { name }).click();
@@ -170,6 +171,15 @@ scene("a pointer that is switched off is not sent, and those of others can be hi
   await shown(other, "Ana", "arrow").waitFor({ state: "detached" });
   await toggle(other, "Show pointers of others");
   await shown(other, "Ana", "arrow").waitFor();
+
+  // Who presents does not point.
+  await page.keyboard.press("Shift+P");
+  await page.getByRole("dialog", { name: "Presentation" }).waitFor();
+  const presented = sent.length;
+  await page.mouse.move(300, 300, { steps: 10 });
+  await page.waitForTimeout(600);
+  assert.equal(sent.length, presented);
+  await page.keyboard.press("Escape");
 
   await toggle(page, "Show my pointer");
   const before = sent.length;

@@ -62,3 +62,62 @@ scene("lines are quiet, are hidden by a key, and stay so after a reload; a small
   await page.waitForTimeout(500);
   assert.equal(await page.locator(".react-flow__edge").count(), 0);
 });
+
+scene("a line runs behind the title of a Section", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { canvas, ids, url } = await makeBoard("Crossed", [
+    { type: "sticky", title: "A title that a line would cross", position: { x: 300, y: 0 }, width: 400, height: 300, metadata: { section: true } },
+    text("One", 0, -44),
+    text("Two", 800, -44),
+  ]);
+  await apply(canvas, [{ type: "connection.create", fromNodeId: ids["One"], toNodeId: ids["Two"], purpose: "flow" }]);
+  await openBoard(page, url);
+  await page.keyboard.press("0");
+  await becomes(() => page.locator("[data-moving]").count(), 0);
+  const [line, title] = [await box(page.locator(".react-flow__edge path").nth(1)), await box(page.locator("[data-title]"))];
+  assert(line.y > title.y && line.y < title.y + title.height, "it crosses it");
+  const at = [title.x + title.width / 2, line.y] as const;
+  assert(await page.evaluate(([x, y]) => document.elementFromPoint(x, y)?.closest("[data-title]") != null, at));
+  await page.screenshot({ path: join(env["CANVAS_SCREENSHOTS"] ?? ".", "polish-crossed.png") });
+  // Beside the title, it is there for the pointer.
+  const beside = [title.x + title.width + 40, line.y] as const;
+  assert(await page.evaluate(([x, y]) => document.elementFromPoint(x, y)?.closest(".react-flow__edge") != null, beside));
+});
+
+scene("a view glides to another one, until a person moves it", async ({ guest, expect }) => {
+  expect(NOBODY);
+  const { url } = await makeBoard("Glide", [text("One", 0, 0), text("Two", 3000, 2000)]);
+  const page = await guest({ reducedMotion: "no-preference" });
+  await openBoard(page, url);
+  const zooms = (frames: number) =>
+    page.evaluate(async (frames) => {
+      const seen: number[] = [];
+      for (let frame = 0; frame < frames; frame += 1) {
+        await new Promise((next) => requestAnimationFrame(next));
+        seen.push(new DOMMatrix(getComputedStyle(document.querySelector(".react-flow__viewport") as Element).transform).a);
+      }
+      return seen;
+    }, frames);
+  const [all] = await zooms(1);
+  const gliding = zooms(60);
+  await page.keyboard.press("1");
+  const seen = await gliding;
+  assert(new Set(seen).size > 3, `${seen}`);
+  assert.deepEqual(seen, seen.toSorted((one, other) => one - other), "always nearer");
+  assert.equal(seen.at(-1), 1);
+  const ended = page.evaluate(async (from) => {
+    const zoom = () => new DOMMatrix(getComputedStyle(document.querySelector(".react-flow__viewport") as Element).transform).a;
+    const next = () => new Promise((done) => requestAnimationFrame(done));
+    while (zoom() === from) await next();
+    document.querySelector(".react-flow__pane")?.dispatchEvent(new WheelEvent("wheel", { deltaY: 40, clientX: 600, clientY: 400, bubbles: true, cancelable: true }));
+    const then = zoom();
+    for (let frame = 0; frame < 40; frame += 1) await next();
+    return [then, zoom()];
+  }, 1);
+  await page.keyboard.press("0");
+  const [then, now] = await ended;
+  assert.equal(now, then, "the wheel has ended it");
+  assert.notEqual(now, all);
+  // Colors change at once then.
+  await page.emulateMedia({ reducedMotion: "reduce" });
+});

@@ -176,7 +176,7 @@ scene("a price that rose is said, and accepted with one click", async ({ page, e
   await openBoard(page, url, token);
   await chooseModel(page, "Sketch");
   await field(page).fill("A quiet harbor");
-  await prompt(page).getByRole("button", { name: "Make · free" }).click();
+  await prompt(page).getByRole("button", { name: "Make · no credits" }).click();
   const alert = prompt(page).getByRole("alert");
   await isAccessible();
   await page.unroute("**/models?*");

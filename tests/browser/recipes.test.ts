@@ -52,7 +52,7 @@ scene("the gallery finds Recipes, and shows what they make, from what, and for w
   await page.getByText("Yours", { exact: true }).first().click();
   await page.getByLabel("Search Recipes").fill("CAPTION slogan");
   await storyboard.waitFor({ state: "detached" });
-  await cards.filter({ hasText: "Slogan and caption" }).getByText("free", { exact: true }).waitFor();
+  await cards.filter({ hasText: "Slogan and caption" }).getByText("no credits", { exact: true }).waitFor();
   await becomes(() => cards.count(), 1);
   await page.getByLabel("Search Recipes").fill("nothing of this name");
   await heading2(page, "No Recipe matches");
@@ -105,7 +105,7 @@ scene("a Recipe is run from its page by keyboard, and a port without a value is 
   await isAccessible();
   await page.keyboard.type("A cup of <b>coffee</b>");
   await page.getByLabel("Canvas for the results").selectOption(canvas.handle);
-  await page.getByRole("button", { name: "Run · free" }).focus();
+  await page.getByRole("button", { name: "Run · no credits" }).focus();
   await page.keyboard.press("Enter");
   const progress = page.getByRole("region", { name: "Run", exact: true });
   await progress.getByText("Done", { exact: true }).waitFor();
@@ -174,13 +174,13 @@ scene("a Recipe is run on the board with the selected text, beside it, and its i
   await becomes(() => panel.getByLabel("Where the results go").locator("option:checked").textContent(), "Beside “Brief”");
   await panel.getByRole("button", { name: "Take Brief out of Subject" }).press("Enter");
   await becomes(() => page.evaluate(() => document.activeElement?.tagName), "TEXTAREA", "the field has the keyboard");
-  await panel.getByRole("button", { name: "Run · free" }).click();
+  await panel.getByRole("button", { name: "Run · no credits" }).click();
   await panel.getByText("Write a text here.").waitFor();
   await panel.getByRole("button", { name: "Choose a text of the canvas for Subject" }).click();
   await page.getByRole("dialog", { name: "Text for Subject" }).getByRole("button", { name: /Brief$/ }).click();
   await isAccessible();
   const sent = page.waitForRequest((request) => request.method() === "POST" && /\/recipes\/[^/]+\/runs$/.test(request.url()) && request.postDataJSON().validateOnly !== true);
-  await panel.getByRole("button", { name: "Run · free" }).click();
+  await panel.getByRole("button", { name: "Run · no credits" }).click();
   assert.equal((await sent).postDataJSON().fit, true, "nodes get the ratios of their results");
   await panel.getByText("Done", { exact: true }).waitFor();
   const { nodes, connections } = await until(canvas, "the instance is there", (graph) => graph.nodes.length === 6, token);
@@ -191,7 +191,7 @@ scene("a Recipe is run on the board with the selected text, beside it, and its i
   await page.locator(".react-flow__node.selected").nth(1).waitFor();
   await panel.getByRole("button", { name: "All Recipes" }).click();
   await panel.getByRole("button", { name: /^Run the selected Two lines/ }).click();
-  await panel.getByRole("button", { name: "Run · free" }).click();
+  await panel.getByRole("button", { name: "Run · no credits" }).click();
   await panel.getByText("Done", { exact: true }).waitFor();
   assert.equal((await read(canvas, token)).nodes.length, 6, "the same nodes are filled again");
 });
@@ -264,7 +264,7 @@ scene("a Recipe is made from a Section by keyboard, and run", async ({ page, exp
   await prompt.fill("Slogan for {{product}}");
   await panel.getByRole("button", { name: "Make the Recipe" }).press("Enter");
   await panel.getByText("What is left empty comes from this instance").waitFor();
-  await panel.getByRole("button", { name: "Run · free" }).press("Enter");
+  await panel.getByRole("button", { name: "Run · no credits" }).press("Enter");
   await panel.getByText("Done", { exact: true }).waitFor();
   await panel.getByText(/cup/).first().waitFor();
 });

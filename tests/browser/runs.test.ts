@@ -37,7 +37,7 @@ scene("runs are listed with their canvas, filtered in the address, and opened at
   const action = row(page, "Resize");
   await action.getByText("Succeeded").waitFor();
   await action.getByText(/^in \d/).waitFor();
-  await action.getByText("free").waitFor();
+  await action.getByText("no credits").waitFor();
   await isAccessible();
 
   await page.getByLabel("State").selectOption("Failed");

@@ -143,6 +143,7 @@ const SCREENS: [name: string, shows: string, go: (page: Page) => Promise<unknown
   ["webhooks", "Deliveries of webhooks", async (page) => (await at("/settings/webhooks", "Webhooks")(page), row(page, "Failed").getByText("Details").click())],
   ["credit", "The balance and the ledger", at("/settings/credit", "Credit")],
   ["storage", "What the account stores, and the most that it may store", async (page) => (await at("/settings/storage", "Storage")(page), page.getByText(/ used/).waitFor())],
+  ["history", "What was done with the account", async (page) => (await at("/settings/history", "History")(page), row(page, "Signed in with a link").first().waitFor())],
   ["account", "The menu of the account", async (page) => (await at("/", "Canvases")(page), page.getByRole("button", { name: /^Account of/ }).click())],
   ["missing", "A page that does not exist, or is not shared", at("/settings/unknown", "There is nothing here for you")],
 ];

@@ -12,7 +12,6 @@ export type Work = Schemas["Work"];
 export type WorkStatus = NonNullable<NonNullable<paths["/console/admin/jobs"]["get"]["parameters"]["query"]>["status"]>;
 export type AccountDelivery = Schemas["AccountDelivery"];
 export type DeliveryStatus = Schemas["DeliveryStatus"];
-export type AuditEntry = Schemas["AuditEntry"];
 export type AccountToken = Schemas["AgentToken"];
 
 const routes = createClient<paths>({ fetch: send });

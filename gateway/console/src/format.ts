@@ -36,6 +36,9 @@ export const number = (value: number): string => NUMBER.format(value);
 export const count = (number: number, noun: string, plural = `${noun}s`): string =>
   `${NUMBER.format(number)} ${number === 1 ? noun : plural}`;
 
+/** What the account is charged. Somebody else may be paid, such as the provider of an own key: so it is never "free". */
+export const priceOf = (credits: number): string => (credits === 0 ? "no credits" : count(credits, "credit"));
+
 const UNITS = ["byte", "kilobyte", "megabyte", "gigabyte"].map(
   (unit) => new Intl.NumberFormat("en", { style: "unit", unit, unitDisplay: unit === "byte" ? "long" : "short", maximumSignificantDigits: 3 }),
 );

@@ -1,4 +1,4 @@
-/** What only a person who signed in by a link may do: tokens, apps, connections, sessions, members, deliveries and credit. */
+/** What only a person who signed in by a link may do: tokens, apps, connections, sessions, members, deliveries, credit and the audit. */
 import createClient from "openapi-fetch";
 import { answer, patience, send } from "./api.ts";
 import type { components, paths } from "./person-contract.ts";
@@ -23,6 +23,7 @@ export type MemberRole = Schemas["MemberRole"];
 export type Delivery = Schemas["Delivery"];
 export type DeliveryStatus = Schemas["DeliveryStatus"];
 export type DeliveryError = Schemas["DeliveryError"];
+export type AuditEntry = Schemas["AuditEntry"];
 export type LedgerEntry = Schemas["LedgerEntry"];
 
 /** What names a canvas in these routes. */
@@ -154,4 +155,7 @@ export const person = {
 
   credit: (cursor: string | undefined, signal: AbortSignal) =>
     answer(routes.GET("/console/credit", { params: { query: { limit: 50, ...after(cursor) } }, signal })),
+
+  audit: (filter: { event?: string; outcome?: AuditEntry["outcome"] }, cursor: string | undefined, signal: AbortSignal) =>
+    answer(routes.GET("/console/audit", { params: { query: { limit: 50, ...filter, ...after(cursor) } }, signal })),
 };

@@ -1,5 +1,6 @@
 /** What the console says in place of names of the contract. */
 import type { components } from "./contract.ts";
+import { priceOf } from "./format.ts";
 
 type Schemas = components["schemas"];
 export type ErrorCode = Schemas["ErrorCode"];
@@ -77,6 +78,10 @@ export function actionName(handle: string): string {
 /** Who pays for a model: the service, or a key of one's own. */
 export const payerOf = ({ connectionId, connectionName }: Pick<Schemas["Model"], "connectionId" | "connectionName">): string =>
   typeof connectionId === "string" ? `your ${connectionName} key` : "included";
+
+/** Who pays for a result of a model, and what the account is charged. */
+export const termsOf = ({ creditCost, ...model }: Pick<Schemas["Model"], "creditCost" | "connectionId" | "connectionName">): string =>
+  creditCost === 0 && typeof model.connectionId === "string" ? payerOf(model) : `${payerOf(model)} · ${priceOf(creditCost)}`;
 
 /** What has happened and what to do, as two sentences; undefined for a code that this console does not know. */
 export function errorWords(code: string | undefined): string | undefined {

@@ -182,6 +182,7 @@ const ROWS: Record<string, Row> = {
   "use-in-make": { label: "Use in Make", icon: "agent", can: mayMakeImages, run: make("generate") },
   again: { label: "Make again…", icon: "redo", can: (selected) => mayMakeImages(selected) && draftAt(selected) !== undefined, run: (selected) => makeAgain(selected.board, draftAt(selected) as NonNullable<ReturnType<typeof draftAt>>) },
   attempt: { label: "Try again…", icon: "redo", can: (selected) => attemptOf(selected) !== undefined, run: (selected) => attemptOf(selected)?.() },
+  element: { label: "Make an Element…", icon: "plus", can: ({ board, nodes }) => ["element:read", "element:write"].every((scope) => board.scopes.includes(scope)) && all(nodes, isImage), run: ({ board }) => board.set({ dialog: "element" }) },
   // Actions
   crop: onStage("crop", action("crop", "Crop", "crop"), ["K"]),
   format: { label: "Format", icon: "ratio", isForm: true, run: ({ board }) => board.set({ menu: { kind: "format", at: atItem("format") } }) },
@@ -287,14 +288,15 @@ const SHARED: Record<string, { icon: IconName; label: string; run: (board: Board
   section: { icon: "section", label: "Section", run: (board) => board.createSection() },
   inspect: { icon: "sliders", label: "Details", run: (board) => board.set({ panel: "inspect" }) },
   present: { icon: "play", label: "Present", run: (board) => board.set({ dialog: "present" }) },
+  "select-variants": { icon: "select", label: "Select its variants", run: (board) => board.selectVariants() },
   recipes: { icon: "recipe", label: "Recipes", run: (board) => board.set({ panel: "recipes" }) },
 };
 
 const LAST = "| duplicate show front back lock inspect";
 /** What a selection has, in the order of the bar, and behind its last button, where a line begins a group. */
 const TABLE: Record<Kind, [bar: string, more: string]> = {
-  image: ["edit variations format crop add-text favorite download delete", `look rework mask before mark again | resize turn grade overlay | section export rename connect-to ${LAST}`],
-  images: ["edit format add-text actions use-in-make compare arrange section download delete", `look variations favorite mark | connect export ${LAST}`],
+  image: ["edit variations format crop add-text favorite download delete", `look rework mask before select-variants mark again | resize turn grade overlay | section element export rename connect-to ${LAST}`],
+  images: ["edit format add-text actions use-in-make compare arrange section download delete", `look variations favorite mark | connect element export ${LAST}`],
   slot: ["cancel attempt fill upload choose delete", `rename section export connect-to ${LAST}`],
   text: ["make-from smaller larger lines color grow arrange delete", `write rename section | connect connect-to export ${LAST}`],
   section: ["tidy fit present export color members delete", `rename recipes connect-to ${LAST}`],

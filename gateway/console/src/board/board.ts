@@ -115,7 +115,7 @@ export interface Ui {
   /** Whether Space is held, so that a drag moves the view. */
   isPanning: boolean;
   menu: Menu | undefined;
-  dialog: "palette" | "keys" | "present" | "share" | "cancel" | undefined;
+  dialog: "palette" | "keys" | "present" | "share" | "cancel" | "element" | undefined;
   /** The export that is under way. */
   handover: { text: string; done: number; of: number; cancel: () => void } | undefined;
   drag: (Drag & { guides?: Guide[]; isCopy?: boolean }) | undefined;

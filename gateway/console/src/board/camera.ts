@@ -2,7 +2,7 @@
 import { isNarrow } from "../ui/screen.ts";
 import type { Box, Point, Size } from "../view.ts";
 import type { Board, Surface } from "./board.ts";
-import { onPlane, pannedTo, roomFor, type Viewport, viewFor } from "./places.ts";
+import { between, onPlane, pannedTo, roomFor, type Viewport, viewFor } from "./places.ts";
 import { boundsOf, boxOf, encloses, middleOf, touches } from "./spatial.ts";
 
 export const LEAST_ZOOM = 0.005;
@@ -71,11 +71,13 @@ export class Camera implements Surface {
   #key: string;
   #board: Board;
   #frame: HTMLElement;
-  #apply: ((view: Viewport, duration: number) => void) | undefined;
+  #apply: ((view: Viewport) => void) | undefined;
   #pointer: Point | undefined;
   #rest: ReturnType<typeof setTimeout> | undefined;
   #isZooming = false;
   #focusing = 0;
+  /** The next frame on the way to another view. */
+  #gliding: number | undefined;
   /** When a gesture has moved the view last. */
   #gestured = -Infinity;
   #isPressed = false;
@@ -134,7 +136,7 @@ export class Camera implements Surface {
   };
 
   /** Takes commands for the view, with what applies them, until the returned function is called. */
-  connect(apply: (view: Viewport, duration: number) => void): () => void {
+  connect(apply: (view: Viewport) => void): () => void {
     this.#apply = apply;
     const detach = this.#board.attach(this);
     this.#board.scaled(this.#view.zoom);
@@ -155,6 +157,7 @@ export class Camera implements Surface {
     return () => {
       stop.abort();
       clearTimeout(this.#rest);
+      this.#stop();
       observer.disconnect();
       detach();
     };
@@ -166,7 +169,10 @@ export class Camera implements Surface {
    */
   moved(view: Viewport, isGesture: boolean): void {
     if (view.x === this.#view.x && view.y === this.#view.y && view.zoom === this.#view.zoom) return;
-    if (isGesture) this.#gestured = performance.now();
+    if (isGesture) {
+      this.#gestured = performance.now();
+      this.#stop();
+    }
     // A single step, such as a key, is no zooming yet.
     this.#isZooming ||= this.#rest !== undefined && view.zoom !== this.#view.zoom;
     this.#view = view;
@@ -199,7 +205,7 @@ export class Camera implements Surface {
 
   /** Remembers the view for a reload of this tab. */
   keep(): void {
-    sessionStorage.setItem(this.#key, JSON.stringify(this.#view));
+    if (this.#gliding === undefined) sessionStorage.setItem(this.#key, JSON.stringify(this.#view));
   }
 
   point(at: Point | undefined): void {
@@ -337,8 +343,25 @@ export class Camera implements Surface {
   }
 
   #go(view: Viewport, isAnimated = true): void {
-    const isReduced = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    this.#apply?.(view, isAnimated && !isReduced ? DURATION : 0);
+    this.#stop();
+    if (isAnimated && !matchMedia("(prefers-reduced-motion: reduce)").matches) this.#glide(view);
+    else this.#apply?.(view);
+  }
+
+  /** Moves the view to another one, until a person moves it. */
+  #glide(to: Viewport): void {
+    const [from, began] = [this.#view, performance.now()];
+    const step = (now: number) => {
+      const left = 1 - Math.min(Math.max((now - began) / DURATION, 0), 1);
+      this.#gliding = left > 0 ? requestAnimationFrame(step) : undefined;
+      this.#apply?.(left > 0 ? between(from, to, 1 - left ** 3) : to);
+    };
+    this.#gliding = requestAnimationFrame(step);
+  }
+
+  #stop(): void {
+    if (this.#gliding !== undefined) cancelAnimationFrame(this.#gliding);
+    this.#gliding = undefined;
   }
 
   #boxOf(ids?: Iterable<string>): Box | undefined {

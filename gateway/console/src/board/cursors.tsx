@@ -146,7 +146,9 @@ function useSending(board: Board, canvas: string, who: Presence[], peers: Peers)
   const [sender] = useState(() => new PointerSender((body) => api.point(canvas, body)));
   const isSeen = useSyncExternalStore(onVisibility, isVisible);
   const people = who.filter(({ surface }) => surface === "browser").map(({ id }) => id);
-  const isOn = useSwitch("canvas.pointer") && isSeen && people.length > 1;
+  // Who presents does not point.
+  const isPresenting = useSyncExternalStore(board.subscribe, () => board.getUi().dialog === "present");
+  const isOn = useSwitch("canvas.pointer") && isSeen && !isPresenting && people.length > 1;
   const known = useRef<string[]>([]);
   useEffect(() => {
     if (people.some((id) => !known.current.includes(id))) sender.announce();

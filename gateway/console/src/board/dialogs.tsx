@@ -1,7 +1,7 @@
 /** The palette, which finds commands and nodes, the list of keys, and the menus of connections. */
 import { type KeyboardEvent, useEffect, useRef, useState } from "react";
 import { flushSync } from "react-dom";
-import { isSection } from "../sync/graph.ts";
+import { isSection, type Node } from "../sync/graph.ts";
 import { keyNames } from "../ui/keys.ts";
 import { useIsTouch } from "../ui/screen.ts";
 import { type Entry, EntryKind, KeyDialog, type KeyGroup, Keys, PaletteDialog } from "../ui/palette.tsx";
@@ -72,9 +72,16 @@ function entriesOf(board: Board, query: string, close: () => void): Entry[] {
   ];
   if (wanted === "") return entries;
   const [selected] = board.selected.length === 1 ? board.selected : [];
+  // What is called so is above what says so.
+  const has = (text = "") => text.toLowerCase().includes(wanted);
+  const named: Node[] = [];
+  const saying: Node[] = [];
   for (const node of board.graph.nodes.values()) {
+    if (node.ref === wanted || has(node.title)) named.push(node);
+    else if (has(node.metadata.content)) saying.push(node);
+  }
+  for (const node of [...named, ...saying]) {
     if (entries.length >= MOST_FOUND) break;
-    if (node.ref !== wanted && !`${node.title} ${node.metadata.content ?? ""}`.toLowerCase().includes(wanted)) continue;
     const label = node.title || node.metadata.content?.slice(0, 60) || "Untitled";
     entries.push({
       key: node.id,

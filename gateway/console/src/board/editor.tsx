@@ -63,6 +63,7 @@ import { boardUploads } from "./uploads.ts";
 
 const Present = laterDialog("Present", async () => ({ default: (await import("./present.tsx")).Present }));
 loads.add(() => import("./handover.ts"));
+const NewElement = laterDialog("Make an Element", async () => ({ default: (await import("./new-element.tsx")).NewElement }));
 const StageLayer = later(() => import("./stage.tsx"));
 const Panel = later(async () => ({ default: (await import("./panel.tsx")).Panel }), <Waiting label="Loading" />);
 
@@ -348,6 +349,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
         {ui.look && graph && <BoardLook board={board} graph={graph} look={ui.look} close={() => board.set({ look: undefined })} />}
         {ui.dialog === "palette" && graph && <Palette board={board} close={() => closeDialog(board, "palette")} />}
         {ui.dialog === "present" && <Present board={board} slidesOf={slidesOf} partOf={partOf} SlideView={SlideView} close={() => closeDialog(board, "present")} />}
+        {ui.dialog === "element" && <NewElement board={board} close={() => closeDialog(board, "element")} />}
         {ui.dialog === "cancel" && <CancelSelected board={board} close={() => closeDialog(board, "cancel")} />}
         {ui.dialog === "keys" && <KeyList board={board} close={() => closeDialog(board, "keys")} />}
         {ui.dialog === "share" && <ShareDialog canvas={shared} close={() => closeDialog(board, "share")} />}

@@ -116,7 +116,8 @@ export class Elements {
         height,
         measured: { width, height },
         selected: isSelected,
-        zIndex: isFrame ? 0 : 1000 + z,
+        // Lines are below titles of Sections, and these below all that is in them.
+        zIndex: isFrame ? 600 : 2000 + z,
         ariaLabel: label,
         ...(isFixed && { draggable: false }),
         ...((node.type === "image" || node.type === "video") && node.asset === undefined && { domAttributes: { "aria-describedby": stateId(node.id) } }),

@@ -1,14 +1,18 @@
 /** The row above the board that says what is to be seen clearly. It is in the address, too. */
 import { useEffect, useMemo, useRef } from "react";
+import { useModelNames } from "../library/models.ts";
 import type { Graph } from "../sync/graph.ts";
 import { useAddress } from "../ui/hooks.ts";
 import { Button, Icon } from "../ui/parts.tsx";
+import { Choice } from "../ui/search.tsx";
 import type { Board } from "./board.ts";
 import { type Filter, filterable, filterOf, isEmpty, KINDS, MAKERS, matchingIn, modelOf, textOf } from "./filter.ts";
 import styles from "./filter.module.css";
 import { LABELS } from "./marks.ts";
 
 const NAMES: Record<string, string> = { image: "Images", video: "Videos", text: "Texts", note: "Notes", people: "By people", agents: "By agents", red: "Red", yellow: "Yellow", green: "Green", blue: "Blue" };
+
+const STARS = [1, 2, 3, 4, 5].map((stars) => [String(stars), stars === 5 ? "★★★★★" : `${"★".repeat(stars)} or more`] as const);
 
 /** Keeps the filter of the board in the address: it can be linked. */
 export function useFilterAddress(board: Board, filter: Filter | undefined): void {
@@ -29,6 +33,7 @@ export function useFilterAddress(board: Board, filter: Filter | undefined): void
 export function FilterRow({ board, graph, filter }: { board: Board; graph: Graph; filter: Filter }) {
   const all = useMemo(() => filterable(graph), [graph]);
   const models = useMemo(() => [...new Set(all.flatMap((node) => modelOf(node) ?? []))].toSorted(), [all]);
+  const names = useModelNames();
   const matching = matchingIn(graph, filter);
   const found = matching ? all.filter(({ id }) => matching.has(id)) : all;
   const first = useRef<HTMLInputElement>(null);
@@ -46,14 +51,7 @@ export function FilterRow({ board, graph, filter }: { board: Board; graph: Graph
     board.surface?.focus();
   }
   const list = <Key extends "label" | "kind" | "by" | "model">(key: Key, label: string, any: string, values: readonly string[]) => (
-    <select aria-label={label} value={filter[key] ?? ""} data-set={filter[key] !== undefined || undefined} onChange={({ target }) => choose(key, (target.value || undefined) as Filter[Key] | undefined)}>
-      <option value="">{any}</option>
-      {values.map((value) => (
-        <option key={value} value={value}>
-          {NAMES[value] ?? value}
-        </option>
-      ))}
-    </select>
+    <Choice label={label} all={any} choices={values.map((value) => [value, NAMES[value] ?? names.get(value) ?? value] as const)} value={filter[key] ?? ""} set={(value) => choose(key, (value || undefined) as Filter[Key] | undefined)} />
   );
 
   return (
@@ -68,25 +66,20 @@ export function FilterRow({ board, graph, filter }: { board: Board; graph: Graph
       }}
     >
       <input ref={first} type="search" aria-label="Text" placeholder="Title, text or prompt" value={filter.text ?? ""} onChange={({ target }) => choose("text", target.value || undefined)} />
-      <Button look="quiet" aria-label="Favorites" title="Favorites" aria-pressed={filter.favorite === true} onClick={() => choose("favorite", filter.favorite ? undefined : true)}>
-        <Icon name="heart" />
-      </Button>
-      <select aria-label="Stars" value={filter.stars ?? ""} data-set={filter.stars !== undefined || undefined} onChange={({ target }) => choose("stars", Number(target.value) || undefined)}>
-        <option value="">Any stars</option>
-        {[1, 2, 3, 4, 5].map((stars) => (
-          <option key={stars} value={stars}>
-            {stars === 5 ? "★★★★★" : `${"★".repeat(stars)} or more`}
-          </option>
-        ))}
-      </select>
-      {list("label", "Label", "Any label", LABELS)}
-      {list("kind", "Kind", "Everything", KINDS)}
-      {list("by", "Made by", "By anybody", MAKERS)}
-      {models.length > 0 && list("model", "Model", "Any model", models)}
-      <label className={styles.check}>
-        <input type="checkbox" checked={filter.noAlt === true} onChange={({ target }) => choose("noAlt", target.checked || undefined)} />
-        No alternative text
-      </label>
+      <div className={styles.choices}>
+        <Button look="quiet" aria-label="Favorites" title="Favorites" aria-pressed={filter.favorite === true} onClick={() => choose("favorite", filter.favorite ? undefined : true)}>
+          <Icon name="heart" />
+        </Button>
+        <Choice label="Stars" all="Any stars" choices={STARS} value={String(filter.stars ?? "")} set={(value) => choose("stars", Number(value) || undefined)} />
+        {list("label", "Label", "Any label", LABELS)}
+        {list("kind", "Kind", "Everything", KINDS)}
+        {list("by", "Made by", "By anybody", MAKERS)}
+        {models.length > 0 && list("model", "Model", "Any model", models)}
+        <label className={styles.check}>
+          <input type="checkbox" checked={filter.noAlt === true} onChange={({ target }) => choose("noAlt", target.checked || undefined)} />
+          No alternative text
+        </label>
+      </div>
       <span className={styles.count} role="status">
         {found.length} of {all.length}
       </span>

@@ -5,12 +5,10 @@ import { Link } from "wouter";
 import { altOf } from "../alt.ts";
 import type { Asset } from "../assets.ts";
 import { type Action, api, fileUrl } from "../api.ts";
-import { ElementForm } from "../elements/form.tsx";
 import { Problem } from "../errors.ts";
-import { count, lowered, percent } from "../format.ts";
+import { count, lowered, percent, priceOf } from "../format.ts";
 import { Unanswered } from "../library/unanswered.tsx";
 import { AiBadgeOf } from "../screens/ai-badge.tsx";
-import { priceOf } from "../recipes/parts.tsx";
 import { CancelDialog } from "../screens/cancel.tsx";
 import { Reason } from "../screens/reason.tsx";
 import { useSession } from "../session.ts";
@@ -72,33 +70,7 @@ export function Inspector({ board, canvas, nodes, attempt }: InspectorProps) {
       {nodes.length === 1 && <ProvenanceOf node={node} board={board} />}
       {board.canChange && images.length > 0 && <Actions key={attempt?.into ?? action} medium="image" board={board} canvas={canvas} sources={images} attempt={attempt} />}
       {board.canChange && videos.length > 0 && <Actions key={attempt?.into ?? action} medium="video" board={board} canvas={canvas} sources={videos} attempt={attempt} />}
-      {board.canChange && <NewElement board={board} images={images} />}
     </>
-  );
-}
-
-/** Makes an Element from the images of this account. */
-function NewElement({ board, images }: { board: Board; images: Node[] }) {
-  const { account, session } = useSession();
-  const [isOpen, setIsOpen] = useState(false);
-  const own = `asset:${account.id}:`;
-  const ids = [...new Set(images.flatMap(({ asset }) => (asset?.startsWith(own) ? asset.slice(own.length) : [])))];
-  if (ids.length === 0 || !session.scopes.includes("element:read") || !session.scopes.includes("element:write")) return null;
-  return (
-    <section className={styles.group}>
-      <h3>Elements</h3>
-      <Button onClick={() => setIsOpen(true)}>Make an Element of {ids.length === 1 ? "this image" : `these ${ids.length} images`}</Button>
-      {isOpen && (
-        <ElementForm
-          images={ids}
-          done={({ name }) => {
-            setIsOpen(false);
-            board.notify(`${name} is an Element now. Choose it in Make.`);
-          }}
-          close={() => setIsOpen(false)}
-        />
-      )}
-    </section>
   );
 }
 

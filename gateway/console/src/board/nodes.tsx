@@ -87,7 +87,7 @@ function Caption({ node, isEditing, number, isHovered }: { node: Node; isEditing
         </span>
       )}
       {node.metadata.createdBy === "agent" && (
-        <span className={styles.agent} title="Made by an agent">
+        <span className={styles.agent} data-mark title="Made by an agent">
           <Icon name="agent" size={13} />
         </span>
       )}
@@ -167,7 +167,7 @@ function MarksAt({ node }: { node: Node }) {
   const { isFavorite, rating, label } = marksOf(node);
   if (!isFavorite && rating === 0 && !label) return null;
   return (
-    <span className={styles.marks} aria-hidden="true" title="Everybody on this canvas sees this">
+    <span className={styles.marks} data-mark aria-hidden="true" title="Everybody on this canvas sees this">
       {isFavorite && <Icon name="heart" size={14} />}
       {rating > 0 && "★".repeat(rating)}
       {label && <i data-label={label} />}
@@ -250,7 +250,7 @@ const NoteNode = memo(({ data: { node, editing, isResizable }, selected }: Props
         </p>
       )}
       {node.metadata.createdBy === "agent" && (
-        <span className={styles.mark} style={color ? { color: "inherit" } : undefined} title="Made by an agent">
+        <span className={styles.mark} data-mark style={color ? { color: "inherit" } : undefined} title="Made by an agent">
           <Icon name="agent" size={13} />
         </span>
       )}

@@ -4,6 +4,7 @@ import type { Box, Point, Size } from "../view.ts";
 import { bitmaps } from "./bitmaps.ts";
 import type { Drag } from "./gestures.ts";
 import { allLinks } from "./links.ts";
+import { heightOf, lineAt } from "./shapes.ts";
 import { boundsOf, encloses, middleOf, type SpatialIndex } from "./spatial.ts";
 
 /** Below this scale, images are plain boxes. */
@@ -114,9 +115,9 @@ export function drawOverview(
     if (rendered.has(from.id) && rendered.has(to.id)) continue;
     if (matching && !(matching.has(from.id) && matching.has(to.id))) continue;
     const startX = xOf(from) + from.width;
-    const startY = yOf(from) + from.height / 2;
+    const startY = yOf(from) + lineAt(from);
     const endX = xOf(to);
-    const endY = yOf(to) + to.height / 2;
+    const endY = yOf(to) + lineAt(to);
     const isSeen = Math.min(startX, endX) <= right && Math.max(startX, endX) >= seen.x && Math.min(startY, endY) <= bottom && Math.max(startY, endY) >= seen.y;
     if (!isSeen) continue;
     context.moveTo(startX, startY);
@@ -125,8 +126,8 @@ export function drawOverview(
   context.stroke();
   for (const node of nodes) {
     if (isSection(node)) continue;
-    const { width, height } = node;
-    const [x, y] = [xOf(node), yOf(node)];
+    const { width } = node;
+    const [x, y, height] = [xOf(node), yOf(node), heightOf(node)];
     const image = !isSketch && zoom >= IMAGE_SCALE && node.asset !== undefined ? bitmaps.of(node.asset) : undefined;
     context.globalAlpha = (matching?.has(node.id) ?? true) ? 1 : FAINT;
     context.fillStyle = fillOf(node, look);
@@ -141,19 +142,18 @@ export function drawOverview(
   context.strokeStyle = look.accent;
   context.lineWidth = 2 / zoom;
   if (selection.size > 0) for (const node of nodes) if (selection.has(node.id)) context.strokeRect(xOf(node), yOf(node), node.width, node.height);
-  // The titles of Sections stay legible from far away.
+  // The titles of Sections stay legible from far away. They lie on the upper edge, where they cover the least of what is in the Section.
   const size = 13 / zoom;
   context.font = `600 ${size}px system-ui, sans-serif`;
-  context.textBaseline = "top";
+  context.textBaseline = "middle";
   context.lineJoin = "round";
   context.lineWidth = 4 / zoom;
   context.fillStyle = look.frame;
   context.strokeStyle = look.ground;
   for (const node of sections) {
     if (node.width * zoom < 60 || node.title === "") continue;
-    // Also over a picture.
-    context.strokeText(node.title, xOf(node) + size / 2, yOf(node) + size / 2, node.width - size);
-    context.fillText(node.title, xOf(node) + size / 2, yOf(node) + size / 2, node.width - size);
+    context.strokeText(node.title, xOf(node) + size, yOf(node), node.width - 2 * size);
+    context.fillText(node.title, xOf(node) + size, yOf(node), node.width - 2 * size);
   }
   bitmaps.end(changed);
 }

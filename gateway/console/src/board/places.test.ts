@@ -4,8 +4,29 @@ import fc from "fast-check";
 import { graphOf, isSection, type Node } from "../sync/graph.ts";
 import type { Box } from "../view.ts";
 import { newNode } from "./gestures.ts";
-import { arranged, GAP, onPlane, pannedTo, placeFor, placesAround, placesFor, roomFor, shareIn, viewFor } from "./places.ts";
+import { arranged, between, GAP, onPlane, pannedTo, placeFor, placesAround, placesFor, roomFor, shareIn, viewFor } from "./places.ts";
 import { around, boxOf, encloses, touches } from "./spatial.ts";
+
+const isNear = (one: number, other: number) => assert(Math.abs(one - other) < 1e-6 * (1 + Math.abs(one)), `${one} ${other}`);
+
+test("a view on the way between two keeps the point that is at one place in both, and begins and ends with them", () => {
+  const zoom = fc.double({ min: 0.02, max: 8, noNaN: true });
+  const offset = fc.double({ min: -5000, max: 5000, noNaN: true });
+  const views = fc.record({ x: offset, y: offset, zoom });
+  fc.assert(
+    fc.property(views, views, fc.double({ min: 0, max: 1, noNaN: true }), (from, to, part) => {
+      fc.pre(Math.abs(from.zoom - to.zoom) > 0.01);
+      for (const side of ["x", "y"] as const) {
+        isNear(between(from, to, 0)[side], from[side]);
+        isNear(between(from, to, 1)[side], to[side]);
+        const fixed = (from[side] - to[side]) / (to.zoom - from.zoom);
+        const now = between(from, to, part);
+        isNear(fixed * now.zoom + now[side], fixed * from.zoom + from[side]);
+      }
+    }),
+  );
+  assert.deepEqual(between({ x: 0, y: 10, zoom: 2 }, { x: 8, y: 10, zoom: 2 }, 0.25), { x: 2, y: 10, zoom: 2 });
+});
 
 const EMPTY = graphOf({ title: "", nodes: [], connections: [] });
 const board = (...nodes: Node[]) => graphOf({ title: "", nodes, connections: [] });

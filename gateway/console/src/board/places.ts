@@ -139,6 +139,13 @@ export interface Viewport {
   zoom: number;
 }
 
+/** A view on the way between two: the point that is at one place of the screen in both stays there. `part`: how much of the way, from 0 to 1. */
+export function between(from: Viewport, to: Viewport, part: number): Viewport {
+  const zoom = from.zoom * (to.zoom / from.zoom) ** part;
+  const way = to.zoom === from.zoom ? part : (zoom - from.zoom) / (to.zoom - from.zoom);
+  return { x: from.x + (to.x - from.x) * way, y: from.y + (to.y - from.y) * way, zoom };
+}
+
 /** A box of pixels of the screen on the plane. */
 export const onPlane = ({ x, y, width, height }: Box, view: Viewport): Box => ({
   x: (x - view.x) / view.zoom,

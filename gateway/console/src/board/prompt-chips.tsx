@@ -2,15 +2,17 @@
 import { type ReactNode, useId, useRef, useState } from "react";
 import { sourceOf } from "../elements/calls.ts";
 import { count as counted, firstOf } from "../format.ts";
-import { PictureDialog } from "../library/pictures.tsx";
 import { Thumb } from "../library/thumb.tsx";
 import { useSession } from "../session.ts";
+import { laterDialog } from "../ui/later.tsx";
 import { Button, Icon } from "../ui/parts.tsx";
 import type { Board } from "./board.ts";
 import { ROLE_WORDS } from "../words.ts";
 import { ROLES } from "./making.ts";
 import styles from "./prompt.module.css";
 import { type Chip, currentSubject, type Form, keyOf, type Mode, type Use, write } from "./prompting.ts";
+
+const PictureDialog = laterDialog("Image", async () => ({ default: (await import("../library/pictures.tsx")).PictureDialog }));
 
 /** A choice with a label that is seen in the panel. */
 export function Select({ label, value, set, children }: { label: string; value: string; set: (value: string) => void; children: ReactNode }) {

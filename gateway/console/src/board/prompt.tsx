@@ -5,17 +5,16 @@ import { Link } from "wouter";
 import { api, type Model } from "../api.ts";
 import type { Asset } from "../assets.ts";
 import { Problem } from "../errors.ts";
-import { count as counted, number } from "../format.ts";
-import { upload } from "../library/pictures.tsx";
+import { count as counted, number, priceOf } from "../format.ts";
+import { upload } from "../library/upload.ts";
 import { Unanswered } from "../library/unanswered.tsx";
-import { priceOf } from "../recipes/parts.tsx";
 import { useSession } from "../session.ts";
 import { type Graph, isSection, type Node } from "../sync/graph.ts";
 import { Button, Icon, messageOf } from "../ui/parts.tsx";
 import { QueueHint } from "../ui/queues.tsx";
 import { isNarrow, useIsNarrow, useIsTouch } from "../ui/screen.ts";
 import type { Box } from "../view.ts";
-import { payerOf } from "../words.ts";
+import { payerOf, termsOf } from "../words.ts";
 import { explained, isOver, statusOf } from "../work.ts";
 import { ASSET, draggedAsset } from "./dragged.ts";
 import { itemsOf } from "./bar.ts";
@@ -539,7 +538,7 @@ function PromptForm({ board, canvas, graph, ui, subject, node, isPanel = false, 
           ) : price > 0 && balance.data !== undefined ? (
             `${counted(balance.data, "credit")} left`
           ) : (
-            model?.connectionId && "Paid with your own key."
+            model?.connectionId && `Paid with ${payerOf(model)}.`
           )}
         </p>
         <Button look="primary" type="submit" isBusy={isStarting} disabled={!model || isPoor || !isOnline || total > MOST_RESULTS || problem !== undefined || (stage && !isPainted)}>
@@ -614,9 +613,9 @@ function ModelChoice({ board, form, query }: { board: Board; form: Form; query: 
   }
   return (
     <Select label="Model" value={model.id} set={set}>
-      {models.map(({ id, name, creditCost, estimatedSeconds, beta, standIn, ...payer }) => (
+      {models.map(({ id, name, estimatedSeconds, beta, standIn, ...terms }) => (
         <option key={id} value={id}>
-          {name} · {payerOf(payer)} · {priceOf(creditCost)}
+          {name} · {termsOf(terms)}
           {estimatedSeconds !== undefined && ` · ${estimatedSeconds} s`}
           {beta && " · beta"}
           {standIn && " · draft model"}

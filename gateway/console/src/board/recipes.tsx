@@ -1,10 +1,10 @@
 /** Recipes beside the board: run on the selection, forked into a Section, and made from a selection. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState } from "react";
-import { count, firstOf } from "../format.ts";
+import { count, firstOf, priceOf } from "../format.ts";
 import { type Recipe, recipes, RUN_SCOPES } from "../recipes/calls.ts";
 import { type Filled, RunForm } from "../recipes/form.tsx";
-import { priceOf, Terms } from "../recipes/parts.tsx";
+import { Terms } from "../recipes/parts.tsx";
 import { filled, holdsText, valueOf } from "../recipes/ports.ts";
 import { RunProgress } from "../recipes/progress.tsx";
 import { Picture } from "../samples/pictures.tsx";

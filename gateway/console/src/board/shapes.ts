@@ -24,8 +24,11 @@ export function allParams(action: Action, entries: Entries): Params {
 /** The height of the title strip of a node that shows a picture: the service leaves it out of nodes that are too small for it. */
 export const captionOf = ({ width, height, title }: Pick<Node, "width" | "height" | "title">): number => (title.trim() !== "" && height >= 3 * CAPTION && width >= 2 * CAPTION ? CAPTION : 0);
 
+/** The height of what a node shows, without the title below a picture. */
+export const heightOf = (node: Pick<Node, "type" | "width" | "height" | "title">): number => (node.type === "image" || node.type === "video" ? node.height - captionOf(node) : node.height);
+
 /** How far below the top of a node its connections begin and end. */
-export const lineAt = (node: Pick<Node, "type" | "width" | "height" | "title">): number => (node.type === "image" || node.type === "video" ? pictureOf(node).height : node.height) / 2;
+export const lineAt = (node: Pick<Node, "type" | "width" | "height" | "title">): number => heightOf(node) / 2;
 
 /** The part of a node that its picture takes. */
 export const pictureOf = (node: Pick<Node, "width" | "height" | "title">): Size => ({ width: node.width, height: node.height - captionOf(node) });

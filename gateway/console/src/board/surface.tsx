@@ -131,7 +131,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
     if (document.activeElement === document.body || camera.focused() !== undefined) camera.focus();
   }, [camera, isFocusLost]);
 
-  useEffect(() => camera.connect((view, duration) => void setViewport(view, { duration })), [camera, setViewport]);
+  useEffect(() => camera.connect((view) => void setViewport(view)), [camera, setViewport]);
 
   /** The press of a finger or a pen that is for the board: the library does not move the view with it. Two fingers are always for the view. */
   const isOwnPress = useRef(false);

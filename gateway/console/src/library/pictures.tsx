@@ -1,25 +1,23 @@
 /** The images of an account and of a canvas: found, filtered and chosen, on their page, beside the board, and in dialogs. */
 import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type DragEvent, type ReactNode, useMemo, useRef, useState } from "react";
-import { CONTRACT, send } from "../api.ts";
 import { type Asset, factsOf, sizeOf } from "../assets.ts";
 import { type Element, elements, sourceOf, typeName } from "../elements/calls.ts";
 import { ago, count } from "../format.ts";
-import { isHeic, jpegOrHeic } from "../heic.ts";
-import { retryUntilAnswered } from "../retry.ts";
 import { CanvasFilter } from "../screens/canvas-filter.tsx";
 import { useSession } from "../session.ts";
 import { Modal } from "../ui/dialog.tsx";
 import { FileInput } from "../ui/file-input.tsx";
 import { useNextPages, useSettled } from "../ui/hooks.ts";
 import { Button, Empty, Failure, Icon, Notice, Waiting } from "../ui/parts.tsx";
-import { Filters, Search } from "../ui/search.tsx";
+import { Choice, Filters, Search } from "../ui/search.tsx";
 import { isEditable, isOwned } from "./canvases.ts";
 import { ASSETS, type Filter, type Listed, pageOf, sinceOf, type Sort, TIMES, type Where } from "./listing.ts";
 import { useModelNames } from "./models.ts";
 import styles from "./pictures.module.css";
 import { type Size, SIZES, type Tile, Tiles } from "./tiles.tsx";
 import { Unanswered } from "./unanswered.tsx";
+import { upload } from "./upload.ts";
 
 /** How long nothing was typed before it is searched for, in milliseconds. */
 const REST = 250;
@@ -111,14 +109,7 @@ export function Pictures({ source: { canvas, isBoardAlone = false, isOwn = false
   }
 
   const select = (label: string, name: string, all: string, choices: readonly (readonly [string, string])[]) => (
-    <select aria-label={label} value={value(name)} data-set={value(name) !== "" || undefined} onChange={({ target }) => set(name, target.value || undefined)}>
-      <option value="">{all}</option>
-      {choices.map(([key, words]) => (
-        <option key={key} value={key}>
-          {words}
-        </option>
-      ))}
-    </select>
+    <Choice label={label} all={all} choices={choices} value={value(name)} set={(next) => set(name, next || undefined)} />
   );
 
   return (
@@ -133,7 +124,7 @@ export function Pictures({ source: { canvas, isBoardAlone = false, isOwn = false
           {select("When", "when", "Any time", Object.entries(TIMES).map(([key, [label]]) => [key, label] as const))}
           <Models select={select} />
           {tab === "mine" && (
-            <CanvasFilter value={place || undefined} set={(next) => set("canvas", next)} first={[["", "Everywhere"], ["none", "In no canvas"]]} {...(!kept && { isOffered: isOwn ? isOwned : isEditable })} />
+            <CanvasFilter all="Everywhere" value={place} set={(next) => set("canvas", next || undefined)} first={[["none", "In no canvas"]]} {...(!kept && { isOffered: isOwn ? isOwned : isEditable })} />
           )}
           <Button look="quiet" aria-pressed={tag === FAVORITE} title="Favorites alone" aria-label="Favorites alone" onClick={() => set("tag", tag === FAVORITE ? undefined : FAVORITE)}>
             <Icon name="heart" size={16} />
@@ -312,12 +303,4 @@ export function PictureDialog({ title, close, many, choose, chooseElement, ...re
       )}
     </Modal>
   );
-}
-
-/** Stores an image without a canvas. */
-export async function upload(chosen: File): Promise<Asset> {
-  const file = isHeic(chosen) ? await jpegOrHeic(chosen) : chosen;
-  const headers = { "Content-Type": file.type, "Idempotency-Key": crypto.randomUUID(), "X-Service-File-Name": encodeURIComponent(file.name) };
-  const response = await retryUntilAnswered(() => send(new Request(`${CONTRACT}/assets`, { method: "POST", headers, body: file })));
-  return ((await response.json()) as { asset: Asset }).asset;
 }

@@ -3,18 +3,17 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, type ReactNode, useId, useState } from "react";
 import { api, type Model } from "../api.ts";
 import { Problem } from "../errors.ts";
-import { count } from "../format.ts";
+import { count, priceOf } from "../format.ts";
 import { PictureDialog } from "../library/pictures.tsx";
 import { Thumb } from "../library/thumb.tsx";
 import { TileDialog } from "../library/tiles.tsx";
 import { Unanswered } from "../library/unanswered.tsx";
 import { waitingFor } from "../queues.ts";
-import { payerOf } from "../words.ts";
+import { termsOf } from "../words.ts";
 import { useSettled } from "../ui/hooks.ts";
 import { Button, Icon, messageOf } from "../ui/parts.tsx";
 import { QueueHint } from "../ui/queues.tsx";
 import { type Recipe, recipes, type RunRecipe, type StartQuote } from "./calls.ts";
-import { priceOf } from "./parts.tsx";
 import { inputsOf, missing, MOST_LETTERS, type Port, problemsOf, type Source, takesImage, takesText, type Value, type Values } from "./ports.ts";
 import sheet from "../library/sheet.module.css";
 import styles from "./recipes.module.css";
@@ -183,9 +182,9 @@ function Models({ models, value, set }: { models: Model[] | undefined; value: st
       <span>Model for the images</span>
       <select value={value} onChange={({ target }) => set(target.value)}>
         <option value="">As the Recipe says</option>
-        {models?.map(({ handle, name, creditCost, ...payer }) => (
+        {models?.map(({ handle, name, ...terms }) => (
           <option key={handle} value={handle}>
-            {name} · {payerOf(payer)} · {priceOf(creditCost)} each
+            {name} · {termsOf(terms)}
           </option>
         ))}
       </select>

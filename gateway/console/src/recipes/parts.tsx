@@ -1,10 +1,9 @@
 /** What a Recipe makes, from what, and for which price. */
-import { count } from "../format.ts";
+import { priceOf } from "../format.ts";
 import { Icon } from "../ui/parts.tsx";
 import type { Recipe } from "./calls.ts";
 import styles from "./recipes.module.css";
 
-export const priceOf = (credits: number): string => (credits === 0 ? "free" : count(credits, "credit"));
 
 /** The names of the models that make the outputs. */
 export const modelsOf = ({ outputs }: Recipe): string[] => [...new Set(outputs.flatMap(({ model }) => model?.name ?? []))];

@@ -2,6 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { altOf } from "../alt.ts";
+import { priceOf } from "../format.ts";
 import { madeImage, useAltsOf } from "../library/outputs.ts";
 import { Thumb } from "../library/thumb.tsx";
 import { Reason } from "../screens/reason.tsx";
@@ -11,7 +12,7 @@ import { queuesOf, waitingFor } from "../queues.ts";
 import { useSession } from "../session.ts";
 import { useWatch } from "../ui/queues.tsx";
 import { type RecipeRun, recipes, type RunOutput } from "./calls.ts";
-import { KindIcon, priceOf, StandIn } from "./parts.tsx";
+import { KindIcon, StandIn } from "./parts.tsx";
 import sheet from "../library/sheet.module.css";
 import { isOver, work } from "../work.ts";
 import styles from "./recipes.module.css";

@@ -1,7 +1,7 @@
 /** A choice among the canvases of a person, and their titles. */
 import { useQuery } from "@tanstack/react-query";
 import { api, type CanvasSummary } from "../api.ts";
-import list from "./list.module.css";
+import { Choice } from "../ui/search.tsx";
 
 /** More pages of canvases than this are not read for their titles. */
 const MOST_PAGES = 20;
@@ -27,32 +27,23 @@ export function useCanvasNames(): ReadonlyMap<string, CanvasSummary> | undefined
 }
 
 interface Props {
+  /** What it says while nothing is chosen. */
+  all: string;
   /** Handle of a canvas, or a value of `first`. */
-  value: string | undefined;
-  set: (value: string | undefined) => void;
-  /** Values and labels before the canvases. An empty value is no choice. */
-  first: [string, string][];
+  value: string;
+  set: (value: string) => void;
+  /** Values and labels before the canvases. */
+  first?: [string, string][];
   /** Which canvases are offered; all without it. */
   isOffered?: (canvas: CanvasSummary) => boolean;
 }
 
-export function CanvasFilter({ value, set, first, isOffered }: Props) {
+const NONE: [string, string][] = [];
+
+export function CanvasFilter({ all, value, set, first = NONE, isOffered }: Props) {
   const names = useCanvasNames();
-  return (
-    <span className={list.select}>
-      <select aria-label="Canvas" value={value ?? ""} onChange={({ target }) => set(target.value || undefined)}>
-        {first.map(([key, label]) => (
-          <option key={key} value={key}>
-            {label}
-          </option>
-        ))}
-        {value !== undefined && !first.some(([key]) => key === value) && !names?.has(value) && <option value={value}>{value.replace("canvas:", "")}</option>}
-        {[...(names?.values() ?? [])].filter(isOffered ?? (() => true)).map(({ handle, title }) => (
-          <option key={handle} value={handle}>
-            {title || "Untitled"}
-          </option>
-        ))}
-      </select>
-    </span>
-  );
+  const offered = [...(names?.values() ?? [])].filter((canvas) => isOffered?.(canvas) ?? true).map(({ handle, title }): [string, string] => [handle, title || "Untitled"]);
+  const choices = [...first, ...offered];
+  const isKnown = value === "" || choices.some(([key]) => key === value);
+  return <Choice label="Canvas" all={all} choices={isKnown ? choices : [...choices, [value, names?.get(value)?.title ?? value.replace("canvas:", "")]]} value={value} set={set} />;
 }

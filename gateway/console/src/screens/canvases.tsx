@@ -1,4 +1,4 @@
-import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
+import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { flushSync } from "react-dom";
 import { Link } from "wouter";
@@ -7,7 +7,7 @@ import { api, type CanvasSummary } from "../api.ts";
 import { Problem } from "../errors.ts";
 import { ago, count } from "../format.ts";
 import { useRunEvents } from "../live.ts";
-import { useAddress, useClock, useIsDark, useIsNear, useNextPages, useObjectUrl, useTitle } from "../ui/hooks.ts";
+import { useAddress, useClock, useIsDark, useIsNear, useNextPages, useObjectUrl, usePages, useTitle } from "../ui/hooks.ts";
 import { useSession } from "../session.ts";
 import { later, laterDialog } from "../ui/later.tsx";
 import { Button, Empty, Failure, Icon, Notice } from "../ui/parts.tsx";
@@ -49,11 +49,7 @@ export function Canvases() {
   const wanted = params.get("q") ?? "";
   const isFiltered = filter !== "all" || wanted.trim() !== "";
 
-  const list = useInfiniteQuery({
-    queryKey: ["canvases"],
-    queryFn: ({ pageParam, signal }) => api.canvases(pageParam, signal),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (last) => last.page.nextCursor ?? undefined,
+  const list = usePages(["canvases"], api.canvases, {
     // The first page stays current by itself; further ones when the window is visited again.
     refetchInterval: ({ state }) => (state.data?.pages.length === 1 ? 15_000 : false),
   });

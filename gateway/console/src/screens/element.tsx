@@ -1,5 +1,5 @@
 /** One Element: what it is, its collections, its versions, and whether it is archived. */
-import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
 import { type Element, type ElementContent, elements, type ElementVersion, sourceOf, typeName } from "../elements/calls.ts";
@@ -12,7 +12,7 @@ import sheet from "../library/sheet.module.css";
 import { Thumb } from "../library/thumb.tsx";
 import { useSession } from "../session.ts";
 import { Confirm } from "../ui/dialog.tsx";
-import { useClock, useTitle } from "../ui/hooks.ts";
+import { useClock, usePages, useTitle } from "../ui/hooks.ts";
 import { Button, Failure, Icon, Notice, Waiting } from "../ui/parts.tsx";
 import { Shell } from "../ui/shell.tsx";
 import page from "./list.module.css";
@@ -179,12 +179,7 @@ interface VersionsProps {
 
 function Versions({ element: { id, version }, canChange, use }: VersionsProps) {
   const [isBusy, setIsBusy] = useState(false);
-  const list = useInfiniteQuery({
-    queryKey: ["elements", "versions", id],
-    queryFn: ({ pageParam, signal }) => elements.versions(id, pageParam, signal),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (last) => last.page.nextCursor ?? undefined,
-  });
+  const list = usePages(["elements", "versions", id], (cursor, signal) => elements.versions(id, cursor, signal));
   return (
     <section className={sheet.sheet} aria-label="Versions">
       <h2>Versions</h2>

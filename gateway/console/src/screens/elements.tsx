@@ -1,18 +1,17 @@
 /** The Elements of an account: a gallery, and one of them if the address names it. */
-import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
+import { keepPreviousData } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
 import { type Element, elements as calls, typeName } from "../elements/calls.ts";
 import { Collections } from "../elements/collections.tsx";
-import styles from "../elements/elements.module.css";
 import { ElementForm } from "../elements/form.tsx";
 import { Health, Preview, useCollections } from "../elements/parts.tsx";
 import { ago, count } from "../format.ts";
 import { useSession } from "../session.ts";
-import { useAddress, useClock, useNextPages, useSettled, useTitle } from "../ui/hooks.ts";
+import { useAddress, useClock, useNextPages, usePages, useSettled, useTitle } from "../ui/hooks.ts";
 import { Button, Empty, Failure, Icon, Waiting } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
-import { Filters, Search } from "../ui/search.tsx";
+import { Choice, Filters, Search } from "../ui/search.tsx";
 import { Shell } from "../ui/shell.tsx";
 import cards from "./canvases.module.css";
 import { ElementPage } from "./element.tsx";
@@ -58,13 +57,7 @@ function Gallery() {
   const state = params.get("state") === "archived" ? "archived" : "active";
   const collection = collections?.find(({ id }) => id === params.get("in"))?.id;
   const search = useSettled(wanted.trim(), 250);
-  const list = useInfiniteQuery({
-    queryKey: ["elements", state, search],
-    queryFn: ({ pageParam, signal }) => calls.list(state, search, pageParam, signal),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (last) => last.page.nextCursor ?? undefined,
-    placeholderData: keepPreviousData,
-  });
+  const list = usePages(["elements", state, search], (cursor, signal) => calls.list(state, search, cursor, signal), { placeholderData: keepPreviousData });
   // An Element that changes while pages are read can be on two of them.
   const all = list.data && [...new Map(list.data.pages.flatMap(({ elements }) => elements).map((element) => [element.id, element])).values()];
   const found = all?.filter(({ collectionIds }) => collection === undefined || collectionIds.includes(collection));
@@ -88,14 +81,7 @@ function Gallery() {
           <div className={page.tools}>
             <Search label="Search Elements" maxLength={160} value={wanted} set={(value) => set("q", value)} />
             {collections && collections.length > 0 && (
-              <select className={styles.filter} aria-label="Collection" value={collection ?? ""} onChange={({ target }) => set("in", target.value)}>
-                <option value="">All collections</option>
-                {collections.map(({ id, name }) => (
-                  <option key={id} value={id}>
-                    {name}
-                  </option>
-                ))}
-              </select>
+              <Choice label="Collection" all="All collections" choices={collections.map(({ id, name }) => [id, name] as const)} value={collection ?? ""} set={(value) => set("in", value)} />
             )}
             <Filters names={STATES} value={state} set={(name) => set("state", name === "active" ? "" : name)} />
             <Button onClick={() => setDialog("collections")}>Collections</Button>

@@ -1,5 +1,5 @@
 /** The gallery of Recipes: those of the service and the account's own workflows. */
-import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
+import { keepPreviousData } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link, useSearchParams } from "wouter";
 import { count } from "../format.ts";
@@ -8,10 +8,10 @@ import { categoriesOf, matches, tagsOf } from "../recipes/filter.ts";
 import { Ports, Terms } from "../recipes/parts.tsx";
 import styles from "../recipes/recipes.module.css";
 import { Picture } from "../samples/pictures.tsx";
-import { useAddress, useNextPages, useSettled, useTitle } from "../ui/hooks.ts";
+import { useAddress, useNextPages, usePages, useSettled, useTitle } from "../ui/hooks.ts";
 import { Button, Empty, Failure, Waiting } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
-import { Filters, Search } from "../ui/search.tsx";
+import { Choice, Filters, Search } from "../ui/search.tsx";
 import { Shell } from "../ui/shell.tsx";
 import page from "./list.module.css";
 import { RecipePage } from "./recipe.tsx";
@@ -34,13 +34,7 @@ function Gallery() {
   const wanted = params.get("q") ?? "";
   const visibility = FILTERS.find(([name]) => name === params.get("show"))?.[0] ?? "all";
   const q = useSettled(wanted.trim(), 250);
-  const list = useInfiniteQuery({
-    queryKey: ["recipes", visibility, q],
-    queryFn: ({ pageParam, signal }) => calls.list(q, visibility, pageParam, signal),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (last) => last.page.nextCursor ?? undefined,
-    placeholderData: keepPreviousData,
-  });
+  const list = usePages(["recipes", visibility, q], (cursor, signal) => calls.list(q, visibility, cursor, signal), { placeholderData: keepPreviousData });
   const filter = { category: params.get("category") ?? "", tags: params.getAll("tag") };
   const isFiltered = filter.category !== "" || filter.tags.length > 0;
   const all = list.data?.pages.flatMap(({ recipes }) => recipes);
@@ -57,14 +51,7 @@ function Gallery() {
           <h1>Recipes</h1>
           <div className={page.tools}>
             <Search label="Search Recipes" maxLength={500} value={wanted} set={(value) => set("q", value)} />
-            <span className={page.select}>
-              <select aria-label="Category" value={filter.category} onChange={({ target }) => set("category", target.value)}>
-                <option value="">All categories</option>
-                {categoriesOf(all ?? [], filter.category).map((category) => (
-                  <option key={category}>{category}</option>
-                ))}
-              </select>
-            </span>
+            <Choice label="Category" all="All categories" choices={categoriesOf(all ?? [], filter.category).map((one) => [one, one] as const)} value={filter.category} set={(value) => set("category", value)} />
             <Filters names={FILTERS} value={visibility} set={(name) => set("show", name === "all" ? "" : name)} />
           </div>
         </div>

@@ -5,7 +5,7 @@ import { Link } from "wouter";
 import { altOf, playerName } from "../alt.ts";
 import { attemptPath, canvasOf, showPath } from "../address.ts";
 import { Problem } from "../errors.ts";
-import { count, lasted } from "../format.ts";
+import { count, lasted, priceOf } from "../format.ts";
 import { isNamed } from "../board/videos.ts";
 import { madeImage, useAltsOf } from "../library/outputs.ts";
 import { Thumb } from "../library/thumb.tsx";
@@ -224,7 +224,8 @@ function Facts({ data, handle }: { data: Work; handle: string }) {
       <div>
         <dt>Price</dt>
         <dd>
-          {data.creditCost === 0 ? "free" : `${count(data.creditCost, "credit")} ${isOver(data.status) ? "charged" : "reserved"}`}
+          {priceOf(data.creditCost)}
+          {data.creditCost > 0 && (isOver(data.status) ? " charged" : " reserved")}
         </dd>
       </div>
       {data.standIn && (

@@ -2,7 +2,7 @@
 import { type ReactNode, useState } from "react";
 import { altOfRun } from "../alt.ts";
 import type { RunSummary } from "../api.ts";
-import { ago, count, lasted } from "../format.ts";
+import { ago, lasted, priceOf } from "../format.ts";
 import { useModelNames } from "../library/models.ts";
 import { Thumb } from "../library/thumb.tsx";
 import { queuesOf } from "../queues.ts";
@@ -42,7 +42,7 @@ export function RunRow({ run, progress, canvas, isOpen, toggle, show, again, can
   const part = outputs.total > 1 && (isWorking || outputs.done < outputs.total) ? `, ${outputs.done} of ${outputs.total}` : "";
   const facts = [
     model !== undefined && (names.get(model) ?? model),
-    creditCost > 0 ? count(creditCost, "credit") : "free",
+    priceOf(creditCost),
     canvas !== undefined && `in ${canvas}`,
   ].filter((fact) => fact !== false);
   return (

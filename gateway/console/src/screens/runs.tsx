@@ -1,14 +1,15 @@
 /** Everything that the account has started: images, Actions, videos and Recipes, wherever they were started. */
-import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { Link } from "wouter";
 import { attemptPath, canvasOf, showPath } from "../address.ts";
 import type { RunSummary } from "../api.ts";
 import { useRunEvents } from "../live.ts";
 import { useSession } from "../session.ts";
-import { useAddress, useClock, useNextPages, useTitle } from "../ui/hooks.ts";
+import { useAddress, useClock, useNextPages, usePages, useTitle } from "../ui/hooks.ts";
 import { Button, Empty, Failure, Waiting } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
+import { Choice } from "../ui/search.tsx";
 import { Shell } from "../ui/shell.tsx";
 import { endedSince, type Filter, isOver, KINDS, type RunPages, STATUSES, statusOf, work } from "../work.ts";
 import { CanvasFilter, useCanvasNames } from "./canvas-filter.tsx";
@@ -68,9 +69,9 @@ function RunsOfAccount() {
       <div className={list.head}>
         <h1>Queue</h1>
         <div className={list.tools}>
-          <Choice label="Kind" all="All kinds" names={KINDS} value={kind} set={(value) => set("kind", value)} />
-          <Choice label="State" all="All states" names={STATUSES} value={status} set={(value) => set("state", value)} />
-          <CanvasFilter value={canvasId} set={(handle) => set("canvas", handle)} first={[["", "All canvases"]]} />
+          <Choice label="Kind" all="All kinds" choices={Object.entries(KINDS)} value={kind ?? ""} set={(value) => set("kind", value)} />
+          <Choice label="State" all="All states" choices={Object.entries(STATUSES)} value={status ?? ""} set={(value) => set("state", value)} />
+          <CanvasFilter all="All canvases" value={canvasId ?? ""} set={(handle) => set("canvas", handle)} />
         </div>
       </div>
       <p className="unseen" role="status">
@@ -165,11 +166,7 @@ function useRuns(filter: Filter) {
     known.current.set(state.run, now);
   });
 
-  const query = useInfiniteQuery({
-    queryKey: ["work", "list", filter],
-    queryFn: ({ pageParam, signal }) => work.list(filter, pageParam, signal),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: ({ page }) => page.nextCursor ?? undefined,
+  const query = usePages(["work", "list", filter], (cursor, signal) => work.list(filter, cursor, signal), {
     refetchInterval: ({ state }) => (state.data?.pages.some(({ runs }) => runs.some(({ status }) => !isOver(status))) ? PACE : false),
   });
 
@@ -184,19 +181,4 @@ function useRuns(filter: Filter) {
     if (run) setEnded(`${KINDS[run.kind]}: ${statusOf(run.status).toLowerCase()}`);
   }, [of, pages]);
   return { query, progress, ended };
-}
-
-function Choice<Key extends string>({ label, all, names, value, set }: { label: string; all: string; names: Record<Key, string>; value: Key | undefined; set: (value: string | undefined) => void }) {
-  return (
-    <span className={list.select}>
-      <select aria-label={label} value={value ?? ""} onChange={({ target }) => set(target.value || undefined)}>
-        <option value="">{all}</option>
-        {(Object.entries(names) as [Key, string][]).map(([key, name]) => (
-          <option key={key} value={key}>
-            {name}
-          </option>
-        ))}
-      </select>
-    </span>
-  );
 }

@@ -1,3 +1,4 @@
+import { type InfiniteData, type QueryKey, useInfiniteQuery, type UseInfiniteQueryOptions } from "@tanstack/react-query";
 import { useEffect, useEffectEvent, useLayoutEffect, useReducer, useRef, useState, useSyncExternalStore } from "react";
 import { useSearchParams } from "wouter";
 import { Problem } from "../errors.ts";
@@ -134,6 +135,27 @@ export function useIsNear(element: Element | null): boolean {
     return () => observer.disconnect();
   }, [element]);
   return isNear;
+}
+
+interface Paged {
+  page: { nextCursor?: string | null };
+}
+
+type PagesQuery<Answer> = UseInfiniteQueryOptions<Answer, Error, InfiniteData<Answer, string | undefined>, QueryKey, string | undefined>;
+
+/** A list that is read page by page. */
+export function usePages<Answer extends Paged>(
+  queryKey: QueryKey,
+  read: (cursor: string | undefined, signal: AbortSignal) => Promise<Answer>,
+  options: Pick<PagesQuery<Answer>, "placeholderData" | "refetchInterval" | "staleTime"> = {},
+) {
+  return useInfiniteQuery<Answer, Error, InfiniteData<Answer, string | undefined>, QueryKey, string | undefined>({
+    queryKey,
+    queryFn: ({ pageParam, signal }) => read(pageParam, signal),
+    initialPageParam: undefined,
+    getNextPageParam: ({ page }) => page.nextCursor ?? undefined,
+    ...options,
+  });
 }
 
 interface Pages {

@@ -20,6 +20,29 @@ export function Search({ label, set, isSmall = false, className, ...rest }: Sear
   );
 }
 
+interface ChoiceProps {
+  label: string;
+  /** What it says while nothing is chosen. */
+  all: string;
+  choices: readonly (readonly [string, string])[];
+  value: string;
+  set: (value: string) => void;
+}
+
+/** What is shown, of many choices: at first, all. */
+export function Choice({ label, all, choices, value, set }: ChoiceProps) {
+  return (
+    <select aria-label={label} value={value} data-set={value !== "" || undefined} onChange={({ target }) => set(target.value)}>
+      <option value="">{all}</option>
+      {choices.map(([key, words]) => (
+        <option key={key} value={key}>
+          {words}
+        </option>
+      ))}
+    </select>
+  );
+}
+
 export function Filters<Name extends string>({ label = "Show", names, value, set }: { label?: string; names: readonly (readonly [Name, string])[]; value: Name; set: (name: Name) => void }) {
   const group = useId();
   return (

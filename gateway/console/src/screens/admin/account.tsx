@@ -8,9 +8,9 @@ import { Confirm } from "../../ui/dialog.tsx";
 import { Field, isBeyond, problemAt } from "../../ui/field.tsx";
 import { useClock } from "../../ui/hooks.ts";
 import { Button, Failure, Notice, Waiting } from "../../ui/parts.tsx";
+import { Refused } from "../settings/list.tsx";
 import { Section } from "../settings/section.tsx";
 import styles from "../settings/settings.module.css";
-import { Refused } from "./list.tsx";
 
 /** Bytes of a gibibyte, in which quotas are written. */
 const GIB = 1024 ** 3;

@@ -5,11 +5,11 @@ import { type Account, admin, type CreateAccount } from "../../admin.ts";
 import { ago, bytes, count, day, number } from "../../format.ts";
 import { Modal } from "../../ui/dialog.tsx";
 import { Copyable, Field, isBeyond, problemAt } from "../../ui/field.tsx";
-import { useAddress, useClock, useSettled } from "../../ui/hooks.ts";
+import { useAddress, useClock, usePages, useSettled } from "../../ui/hooks.ts";
 import { Button, Notice } from "../../ui/parts.tsx";
+import { Filter, keyIn, Listed } from "../settings/list.tsx";
 import { Section } from "../settings/section.tsx";
 import styles from "../settings/settings.module.css";
-import { Filter, keyIn, Listed, usePages } from "./list.tsx";
 
 const STATES = { enabled: "Enabled", disabled: "Disabled" } as const;
 const ROLES = { member: "Members", admin: "Administrators" } as const;
@@ -27,7 +27,7 @@ export function Accounts() {
   const status = keyIn(STATES, params.get("status"));
   const role = keyIn(ROLES, params.get("role"));
   const filter = { ...(q !== "" && { q }), ...(status && { status }), ...(role && { role }) };
-  const list = usePages(["admin", "accounts", filter], (cursor, signal) => admin.accounts(filter, cursor, signal));
+  const list = usePages(["admin", "accounts", filter], (cursor, signal) => admin.accounts(filter, cursor, signal), { staleTime: 0 });
   const accounts = list.data?.pages.flatMap((page) => page.accounts) ?? [];
   return (
     <Section

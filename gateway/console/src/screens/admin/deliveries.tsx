@@ -2,11 +2,11 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { Link, useSearchParams } from "wouter";
 import { type AccountDelivery, admin, type DeliveryStatus } from "../../admin.ts";
 import { ago, count } from "../../format.ts";
-import { useClock } from "../../ui/hooks.ts";
+import { useClock, usePages } from "../../ui/hooks.ts";
 import { Button, Notice } from "../../ui/parts.tsx";
+import { Filter, Listed } from "../settings/list.tsx";
 import { Section } from "../settings/section.tsx";
 import styles from "../settings/settings.module.css";
-import { Filter, Listed, usePages } from "./list.tsx";
 
 const STATES: Record<DeliveryStatus, string> = { failed: "Failed", pending: "Waiting", delivering: "Delivering", delivered: "Delivered" };
 
@@ -15,7 +15,7 @@ export function Deliveries() {
   const [params, setParams] = useSearchParams();
   const named = params.get("status") ?? "failed";
   const status = Object.hasOwn(STATES, named) ? (named as DeliveryStatus) : undefined;
-  const list = usePages(["admin", "deliveries", status], (cursor, signal) => admin.deliveries(status, cursor, signal));
+  const list = usePages(["admin", "deliveries", status], (cursor, signal) => admin.deliveries(status, cursor, signal), { staleTime: 0 });
   const deliveries = list.data?.pages.flatMap((page) => page.deliveries) ?? [];
   return (
     <Section

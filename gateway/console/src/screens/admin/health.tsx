@@ -3,9 +3,9 @@ import { admin } from "../../admin.ts";
 import { ago, count, lasted } from "../../format.ts";
 import { useClock } from "../../ui/hooks.ts";
 import { Waiting } from "../../ui/parts.tsx";
+import { Refused } from "../settings/list.tsx";
 import { Section } from "../settings/section.tsx";
 import styles from "../settings/settings.module.css";
-import { Refused } from "./list.tsx";
 
 /** How often the state is read while it is looked at, in milliseconds. */
 const PACE = 10_000;

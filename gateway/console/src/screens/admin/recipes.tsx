@@ -3,17 +3,17 @@ import { type ChangeEvent, useRef } from "react";
 import { admin } from "../../admin.ts";
 import { Problem } from "../../errors.ts";
 import { ago } from "../../format.ts";
-import { useClock } from "../../ui/hooks.ts";
+import { useClock, usePages } from "../../ui/hooks.ts";
 import { Button, Notice } from "../../ui/parts.tsx";
+import { Listed } from "../settings/list.tsx";
 import { Section } from "../settings/section.tsx";
 import styles from "../settings/settings.module.css";
-import { Listed, usePages } from "./list.tsx";
 
 export function Recipes() {
   useClock();
   const queries = useQueryClient();
   const file = useRef<HTMLInputElement>(null);
-  const list = usePages(["admin", "recipes"], (cursor, signal) => admin.recipes(cursor, signal));
+  const list = usePages(["admin", "recipes"], (cursor, signal) => admin.recipes(cursor, signal), { staleTime: 0 });
   const recipes = list.data?.pages.flatMap((page) => page.recipes) ?? [];
   const publish = useMutation({
     mutationFn: async (chosen: File) => {

@@ -2,11 +2,11 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { Link, useSearchParams } from "wouter";
 import { admin, type Work, type WorkStatus } from "../../admin.ts";
 import { ago, number } from "../../format.ts";
-import { useClock } from "../../ui/hooks.ts";
+import { useClock, usePages } from "../../ui/hooks.ts";
 import { Button, Notice } from "../../ui/parts.tsx";
+import { Filter, Listed } from "../settings/list.tsx";
 import { Section } from "../settings/section.tsx";
 import styles from "../settings/settings.module.css";
-import { Filter, Listed, usePages } from "./list.tsx";
 
 const STATES: Record<WorkStatus, string> = { active: "Active", succeeded: "Succeeded", failed: "Failed", canceled: "Canceled" };
 
@@ -15,7 +15,7 @@ export function WorkOfAll() {
   const [params, setParams] = useSearchParams();
   const named = params.get("status");
   const status = named !== null && Object.hasOwn(STATES, named) ? (named as WorkStatus) : undefined;
-  const list = usePages(["admin", "work", status], (cursor, signal) => admin.work(status, cursor, signal));
+  const list = usePages(["admin", "work", status], (cursor, signal) => admin.work(status, cursor, signal), { staleTime: 0 });
   const work = list.data?.pages.flatMap((page) => page.jobs) ?? [];
   return (
     <Section

@@ -1,30 +1,24 @@
-import { useInfiniteQuery } from "@tanstack/react-query";
 import { moment, number } from "../../format.ts";
 import { person } from "../../person.ts";
-import { Button, Empty, Failure, Notice, Waiting } from "../../ui/parts.tsx";
+import { usePages } from "../../ui/hooks.ts";
+import { Empty } from "../../ui/parts.tsx";
 import parts from "../../ui/parts.module.css";
 import { BudgetLines } from "./budgets.tsx";
 import { type Line, linesOf } from "./ledger.ts";
+import { Listed } from "./list.tsx";
 import { Section } from "./section.tsx";
 import styles from "./settings.module.css";
 import { useWork } from "./work.ts";
 import { WorkLink } from "./work-link.tsx";
 
 export function CreditLedger() {
-  const ledger = useInfiniteQuery({
-    queryKey: ["credit"],
-    queryFn: ({ pageParam, signal }) => person.credit(pageParam, signal),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: ({ page }) => page.nextCursor ?? undefined,
-    staleTime: 0,
-  });
+  const ledger = usePages(["credit"], person.credit, { staleTime: 0 });
   const work = useWork();
-  const { data, error, refetch } = ledger;
+  const { data } = ledger;
   const budgets = data?.pages[0]?.budgets ?? [];
   const entries = data?.pages.flatMap((page) => page.entries) ?? [];
   return (
     <Section title="Credit" lead="One line for each start: what it costs. Its price is reserved first, and what is not used is returned when it ends.">
-      {!data && (error ? <Failure title="The ledger cannot be loaded" error={error} retry={refetch} /> : <Waiting label="Loading the ledger" />)}
       {data && (
         <>
           <p className={styles.balance}>
@@ -36,43 +30,42 @@ export function CreditLedger() {
               <BudgetLines label="Limits of the account" budgets={budgets} />
             </div>
           )}
-          {entries.length === 0 ? (
-            <Empty title="No credit has moved yet">
-              <p className={parts.text}>Whoever runs the service grants credit. Actions are free, and so are models of your own connections.</p>
-            </Empty>
-          ) : (
-            <table className={styles.ledger}>
-              <caption className="unseen">Movements of credit, newest first</caption>
-              <thead>
-                <tr>
-                  <th scope="col">When</th>
-                  <th scope="col">What</th>
-                  <th scope="col">Credits</th>
-                </tr>
-              </thead>
-              <tbody>
-                {linesOf(entries).map((line) => (
-                  <tr key={line.key}>
-                    <td>
-                      <time dateTime={line.at}>{moment(line.at)}</time>
-                    </td>
-                    <td>
-                      <What line={line} work={work} />
-                    </td>
-                    <td data-sign={line.amount > 0 ? "plus" : "minus"}>{line.amount === 0 ? "0" : `${line.amount < 0 ? "−" : "+"}${number(Math.abs(line.amount))}`}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          )}
-          {ledger.isFetchNextPageError && <Notice error={ledger.error} />}
-          {ledger.hasNextPage && (
-            <Button className={styles.more} isBusy={ledger.isFetchingNextPage} onClick={() => void ledger.fetchNextPage()}>
-              {ledger.isFetchingNextPage ? "Loading…" : "Show older"}
-            </Button>
-          )}
         </>
       )}
+      <Listed
+        list={ledger}
+        noun="ledger"
+        isEmpty={entries.length === 0}
+        empty={
+          <Empty title="No credit has moved yet">
+            <p className={parts.text}>Whoever runs the service grants credit. Actions cost none. Nor do models of your own connections: their providers bill you.</p>
+          </Empty>
+        }
+      >
+        <table className={styles.ledger}>
+          <caption className="unseen">Movements of credit, newest first</caption>
+          <thead>
+            <tr>
+              <th scope="col">When</th>
+              <th scope="col">What</th>
+              <th scope="col">Credits</th>
+            </tr>
+          </thead>
+          <tbody>
+            {linesOf(entries).map((line) => (
+              <tr key={line.key}>
+                <td>
+                  <time dateTime={line.at}>{moment(line.at)}</time>
+                </td>
+                <td>
+                  <What line={line} work={work} />
+                </td>
+                <td data-sign={line.amount > 0 ? "plus" : "minus"}>{line.amount === 0 ? "0" : `${line.amount < 0 ? "−" : "+"}${number(Math.abs(line.amount))}`}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Listed>
     </Section>
   );
 }

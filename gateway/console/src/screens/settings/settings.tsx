@@ -10,6 +10,7 @@ import { Button, intoView } from "../../ui/parts.tsx";
 import { Shell } from "../../ui/shell.tsx";
 import { Missing } from "../missing.tsx";
 import { Apps } from "./apps.tsx";
+import { History } from "./audit.tsx";
 import { Connections } from "./connections.tsx";
 import { CreditLedger } from "./credit.tsx";
 import { Name } from "./name.tsx";
@@ -38,6 +39,7 @@ const TABS: Record<string, Tab> = {
   webhooks: { label: "Webhooks", Content: Webhooks },
   credit: { label: "Credit", Content: CreditLedger },
   storage: { label: "Storage", Content: Storage },
+  history: { label: "History", Content: History },
 };
 
 /** Pages below a tab. */

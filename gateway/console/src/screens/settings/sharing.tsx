@@ -1,46 +1,38 @@
-import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
 import { canvasPath } from "../../address.ts";
 import { api, type CanvasSummary } from "../../api.ts";
 import { count } from "../../format.ts";
 import { person } from "../../person.ts";
-import { useIsNear } from "../../ui/hooks.ts";
-import { Avatar, Button, Empty, Failure, Notice, Waiting } from "../../ui/parts.tsx";
+import { useIsNear, usePages } from "../../ui/hooks.ts";
+import { Avatar, Button, Empty } from "../../ui/parts.tsx";
 import parts from "../../ui/parts.module.css";
 import { membersKey, ShareDialog } from "../share-dialog.tsx";
+import { Listed } from "./list.tsx";
 import { Section } from "./section.tsx";
 import styles from "./settings.module.css";
 
 /** Who has access to which canvas. */
 export function Sharing() {
-  const list = useInfiniteQuery({
-    queryKey: ["canvases"],
-    queryFn: ({ pageParam, signal }) => api.canvases(pageParam, signal),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: ({ page }) => page.nextCursor ?? undefined,
-  });
-  const { data, error, refetch } = list;
-  const canvases = data?.pages.flatMap((page) => page.canvases) ?? [];
+  const list = usePages(["canvases"], api.canvases);
+  const canvases = list.data?.pages.flatMap((page) => page.canvases) ?? [];
   return (
     <Section title="Sharing" lead="Who else may read or change your canvases, and which canvases others share with you.">
-      {!data && (error ? <Failure title="The canvases cannot be loaded" error={error} retry={refetch} /> : <Waiting label="Loading the canvases" />)}
-      {data && canvases.length === 0 && (
-        <Empty title="No canvases yet">
-          <p className={parts.text}>A canvas is shared with the account of an email, to view or to edit. Agents of that account have the same access.</p>
-        </Empty>
-      )}
-      {canvases.length > 0 && (
+      <Listed
+        list={list}
+        noun="canvases"
+        isEmpty={canvases.length === 0}
+        empty={
+          <Empty title="No canvases yet">
+            <p className={parts.text}>A canvas is shared with the account of an email, to view or to edit. Agents of that account have the same access.</p>
+          </Empty>
+        }
+      >
         <ul className={styles.rows} aria-label="Canvases">
           {canvases.map((canvas) => (canvas.accessRole === "owner" ? <Owned key={canvas.handle} canvas={canvas} /> : <Shared key={canvas.handle} canvas={canvas} />))}
         </ul>
-      )}
-      {list.isFetchNextPageError && <Notice error={list.error} />}
-      {list.hasNextPage && (
-        <Button className={styles.more} isBusy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
-          {list.isFetchingNextPage ? "Loading…" : "Show older"}
-        </Button>
-      )}
+      </Listed>
     </Section>
   );
 }

@@ -1,12 +1,12 @@
-import { useInfiniteQuery, useMutation, useQueryClient } from "@tanstack/react-query";
-import { useSearchParams } from "wouter";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
 import type { RunSummary } from "../../api.ts";
 import { ago, moment, until } from "../../format.ts";
 import { type Delivery, type DeliveryError, type DeliveryStatus, person } from "../../person.ts";
 import { GUIDES } from "../../ui/guides.ts";
-import { useClock } from "../../ui/hooks.ts";
-import { Button, Empty, Failure, Notice, Waiting } from "../../ui/parts.tsx";
+import { useAddress, useClock, usePages } from "../../ui/hooks.ts";
+import { Button, Empty, Notice } from "../../ui/parts.tsx";
 import parts from "../../ui/parts.module.css";
+import { Facts, Filter, keyIn, Listed } from "./list.tsx";
 import { Section } from "./section.tsx";
 import styles from "./settings.module.css";
 import { useWork } from "./work.ts";
@@ -32,66 +32,43 @@ const ERRORS: Record<DeliveryError, string> = {
   finalization_failed: "The record of the run cannot be read, so there is nothing to send.",
 };
 
-const isStatus = (text: string | null): text is DeliveryStatus => text !== null && Object.hasOwn(STATUSES, text);
-
 export function Webhooks() {
   useClock();
-  const [params, setParams] = useSearchParams();
-  const named = params.get("status");
-  const status = isStatus(named) ? named : undefined;
-  const list = useInfiniteQuery({
-    queryKey: ["deliveries", status],
-    queryFn: ({ pageParam, signal }) => person.deliveries(status, pageParam, signal),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: ({ page }) => page.nextCursor ?? undefined,
+  const { params, set } = useAddress();
+  const status = keyIn(STATUSES, params.get("status"));
+  const list = usePages(["deliveries", status], (cursor, signal) => person.deliveries(status, cursor, signal), {
     staleTime: 0,
     refetchInterval: ({ state }) =>
       state.data?.pages.some(({ deliveries }) => deliveries.some(({ webhook }) => webhook.status === "pending" || webhook.status === "delivering")) ? PACE : false,
   });
   const work = useWork();
-  const { data, error, refetch } = list;
-  const deliveries = data?.pages.flatMap((page) => page.deliveries) ?? [];
+  const deliveries = list.data?.pages.flatMap((page) => page.deliveries) ?? [];
   return (
     <Section
       title="Webhooks"
       lead="A run that is started with a webhook announces its end with one signed request."
-      action={
-        <label className={styles.filter}>
-          <span>Show</span>
-          <select value={status ?? ""} onChange={({ target }) => setParams(target.value === "" ? {} : { status: target.value }, { replace: true })}>
-            <option value="">All</option>
-            {Object.entries(STATUSES).map(([key, label]) => (
-              <option key={key} value={key}>
-                {label}
-              </option>
-            ))}
-          </select>
-        </label>
-      }
+      action={<Filter label="Show" value={status ?? ""} choices={STATUSES} choose={(value) => set("status", value)} />}
     >
-      {!data && (error ? <Failure title="The deliveries cannot be loaded" error={error} retry={refetch} /> : <Waiting label="Loading the deliveries" />)}
-      {data && deliveries.length === 0 && (
-        <Empty title={status ? "No such deliveries" : "No deliveries yet"}>
-          <p className={parts.text}>
-            {status
-              ? "No delivery of the last 30 days is in this state."
-              : "Webhooks are set by programs when they start work. Each delivery then appears here, for 30 days after its last attempt."}
-          </p>
-        </Empty>
-      )}
-      {deliveries.length > 0 && (
+      <Listed
+        list={list}
+        noun="deliveries"
+        isEmpty={deliveries.length === 0}
+        empty={
+          <Empty title={status ? "No such deliveries" : "No deliveries yet"}>
+            <p className={parts.text}>
+              {status
+                ? "No delivery of the last 30 days is in this state."
+                : "Webhooks are set by programs when they start work. Each delivery then appears here, for 30 days after its last attempt."}
+            </p>
+          </Empty>
+        }
+      >
         <ul className={styles.rows} aria-label="Deliveries">
           {deliveries.map((delivery) => (
             <DeliveryRow key={delivery.webhook.id} delivery={delivery} work={work} />
           ))}
         </ul>
-      )}
-      {list.isFetchNextPageError && <Notice error={list.error} />}
-      {list.hasNextPage && (
-        <Button className={styles.more} isBusy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
-          {list.isFetchingNextPage ? "Loading…" : "Show older"}
-        </Button>
-      )}
+      </Listed>
       <Verification />
     </Section>
   );
@@ -134,20 +111,7 @@ function DeliveryRow({ delivery: { run, webhook, createdAt }, work }: { delivery
           <span>run started {ago(createdAt)}</span>
         </p>
         {status === "failed" && errorCode && <p className={styles.reason}>{ERRORS[errorCode]}</p>}
-        <details className={styles.details}>
-          <summary>Details</summary>
-          <dl>
-            {facts.map(
-              ([name, value]) =>
-                value !== undefined && (
-                  <div key={name}>
-                    <dt>{name}</dt>
-                    <dd>{value}</dd>
-                  </div>
-                ),
-            )}
-          </dl>
-        </details>
+        <Facts facts={facts} />
         {replay.error && <Notice error={replay.error} />}
         <p className="unseen" role="status">
           {replay.isSuccess && "Sent again"}

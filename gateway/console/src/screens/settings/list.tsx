@@ -1,45 +1,32 @@
-/** What the lists of administration share: pages, filters, and what is shown while there is nothing. */
-import { type InfiniteData, type QueryKey, useInfiniteQuery } from "@tanstack/react-query";
+/** What the lists of settings and of administration share: filters, what is shown while there is nothing, and the facts of a row. */
 import type { ReactNode } from "react";
+import { signInPath } from "../../address.ts";
 import { Problem } from "../../errors.ts";
+import type { usePages } from "../../ui/hooks.ts";
 import { useLeave } from "../../ui/leave.tsx";
 import { Button, Empty, Failure, Notice, Waiting } from "../../ui/parts.tsx";
-import { signInPath } from "../../address.ts";
-import styles from "../settings/settings.module.css";
+import styles from "./settings.module.css";
 
 /** A value of the address, if it is one of these choices. */
 export const keyIn = <Choices extends object>(choices: Choices, text: string | null) => (text !== null && Object.hasOwn(choices, text) ? (text as keyof Choices) : undefined);
 
-interface Paged {
-  page: { nextCursor: string | null };
-}
-
-/** A list that is read page by page. */
-export function usePages<Answer extends Paged>(queryKey: QueryKey, read: (cursor: string | undefined, signal: AbortSignal) => Promise<Answer>) {
-  return useInfiniteQuery<Answer, Error, InfiniteData<Answer, string | undefined>, QueryKey, string | undefined>({
-    queryKey,
-    queryFn: ({ pageParam, signal }) => read(pageParam, signal),
-    initialPageParam: undefined,
-    getNextPageParam: ({ page }) => page.nextCursor ?? undefined,
-    staleTime: 0,
-  });
-}
-
-interface Listing<Answer extends Paged> {
-  list: ReturnType<typeof usePages<Answer>>;
+interface Listing {
+  list: Pick<ReturnType<typeof usePages>, "data" | "error" | "refetch" | "isFetchNextPageError" | "hasNextPage" | "isFetchingNextPage" | "fetchNextPage">;
   /** What is listed, in the plural and in lower case. */
   noun: string;
   isEmpty: boolean;
+  /** What is shown in the place of an empty list. */
+  empty?: ReactNode;
   children: ReactNode;
 }
 
 /** The rows of a list, what is shown in their place, and the button for more. */
-export function Listed<Answer extends Paged>({ list, noun, isEmpty, children }: Listing<Answer>) {
+export function Listed({ list, noun, isEmpty, empty, children }: Listing) {
   const { data, error, refetch } = list;
   return (
     <>
       {!data && (error ? <Refused title={`The ${noun} cannot be loaded`} error={error} retry={refetch} /> : <Waiting label={`Loading the ${noun}`} />)}
-      {data && (isEmpty ? <Empty title={`No ${noun}`} /> : children)}
+      {data && (isEmpty ? (empty ?? <Empty title={`No ${noun}`} />) : children)}
       {list.isFetchNextPageError && <Notice error={list.error} />}
       {list.hasNextPage && (
         <Button className={styles.more} isBusy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
@@ -50,7 +37,7 @@ export function Listed<Answer extends Paged>({ list, noun, isEmpty, children }: 
   );
 }
 
-/** A failure to load. Who signed in too long ago can sign in again. */
+/** A failure to load. Who signed in too long ago to administer can sign in again. */
 export function Refused({ title, error, retry }: { title: string; error: unknown; retry: () => unknown }) {
   const { leave, question } = useLeave();
   if (!(error instanceof Problem && error.status === 403)) return <Failure title={title} error={error} retry={retry} />;
@@ -64,8 +51,15 @@ export function Refused({ title, error, retry }: { title: string; error: unknown
   );
 }
 
+interface FilterProps {
+  label: string;
+  value: string;
+  choices: Record<string, string>;
+  choose: (value: string) => void;
+}
+
 /** A choice above a list. */
-export function Filter({ label, value, choices, choose }: { label: string; value: string; choices: Record<string, string>; choose: (value: string) => void }) {
+export function Filter({ label, value, choices, choose }: FilterProps) {
   return (
     <label className={styles.filter}>
       <span>{label}</span>
@@ -78,5 +72,25 @@ export function Filter({ label, value, choices, choose }: { label: string; value
         ))}
       </select>
     </label>
+  );
+}
+
+/** What is known of a row, folded. */
+export function Facts({ facts }: { facts: readonly (readonly [string, string | undefined])[] }) {
+  return (
+    <details className={styles.details}>
+      <summary>Details</summary>
+      <dl>
+        {facts.map(
+          ([name, value]) =>
+            value !== undefined && (
+              <div key={name}>
+                <dt>{name}</dt>
+                <dd dir="auto">{value}</dd>
+              </div>
+            ),
+        )}
+      </dl>
+    </details>
   );
 }
