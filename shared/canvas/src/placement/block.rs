@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use domain::graph::Position;
 use domain::limits::{COORDINATE_MAX, NODE_SIDE_MAX};
 
-use super::spot::{Hint, Search, TOLERANCE, room};
-use super::{Frame, GAP, Index, Spot, spot_up_to};
+use super::spot::{Hint, Search, Side, TOLERANCE, room};
+use super::{Frame, GAP, Index, KEPT_GAP, Spot, spot_up_to};
 use crate::geometry::head;
 use crate::graph::Graph;
 
@@ -120,6 +120,12 @@ impl Graph {
         Search { within, ignored: &ignored, ..anywhere }.nearest_to(at)
     }
 
+    /// The place nearest to `at` on a side of it, straight on: the first one that is [`GAP`] from every other node, or `at` itself if
+    /// it is [`KEPT_GAP`] from them.
+    pub(crate) fn place_along(&mut self, block: &Block, at: Position, side: Side) -> Option<Position> {
+        block.search(self.index()).along(at, side)
+    }
+
     /// A place for a block of members in their Section: the one that is wished, or else the first in reading order. If there is
     /// none, the Section grows. `None` when it cannot grow.
     pub(crate) fn place_in_section(&mut self, block: &Block, section: usize, wish: Option<Wish>) -> Option<Spot> {
@@ -165,6 +171,14 @@ impl Search<'_> {
             return Some(allowed);
         }
         self.nearest_to(allowed)
+    }
+
+    fn along(&self, at: Position, side: Side) -> Option<Position> {
+        if self.is_allowed(at) && self.is_clear(at, KEPT_GAP) {
+            return Some(at);
+        }
+        let distance = |position: Position| [(position.x - at.x).abs() + (position.y - at.y).abs(), 0.0];
+        self.best([at], distance, |obstacle, at| [self.beyond(obstacle, at, side)])
     }
 
     fn beside(&self, position: Position, frame: Frame) -> Option<Position> {
