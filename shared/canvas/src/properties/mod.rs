@@ -6,6 +6,7 @@ mod layout;
 mod lenient;
 mod model;
 mod placement;
+mod refs;
 mod repair;
 mod restore;
 
