@@ -52,7 +52,7 @@ fn imported() -> Store {
     let link = |(number, name, from, to): (i32, &str, &str, &str)| {
         with_connection_ref(connection(name, from, to, Purpose::Flow), number)
     };
-    let links = [(1, "c3", "n9", "n10"), (2, "c6", "a", "n13")].map(link);
+    let links = [(1, "c3", "n9", "n10"), (2, "c6", "n10", "n13")].map(link);
     Store::new(nodes, links.into())
 }
 
