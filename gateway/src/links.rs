@@ -295,6 +295,7 @@ async fn receive(
     if let Some(release) = lease.release() {
         release.await.ok();
     }
+    taskqueue::failpoint!("link.released");
     answer(app, &caller, link.canvas, uploaded?).await
 }
 

@@ -11,19 +11,17 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use domain::graph::{Node, Position};
 use domain::id::NodeId;
 use domain::limits::{BATCH_MOVES_MAX, OPERATIONS_MAX};
-use domain::operation::Operation;
+use domain::operation::{Arrangement, Operation};
 use domain::review::{Finding, FindingCode, StoredAssets};
 
 use crate::apply::{Options, Touched, apply};
 use crate::batch::Batch;
-use crate::findings::{self, TOUCH, share, shares_line};
+use crate::findings::{self, TOUCH, share};
 use crate::graph::Graph;
-use crate::placement::{Block, Frame, GAP, Wish};
+use crate::placement::{Block, Frame, GAP, Side, Wish};
 
 /// Rounds of judging and repairing.
 const ROUNDS: usize = 3;
-/// Positions that differ by less are equal: sums of decimal fractions are not exact.
-const TOLERANCE: f64 = 1e-3;
 const OPTIONS: Options = Options { agent: true, force: false };
 
 /// What ends findings that hold the claim, and which of them stay.
@@ -80,21 +78,26 @@ struct Repair {
 
 impl Repair {
     /// Sizes the Sections of agents whose members are too near to an edge or outside. An agent's member of a user's Section, and of a
-    /// Section that cannot be sized so without covering another, goes to a free place in it.
+    /// Section that cannot be sized so without covering another, goes to a free place in it. Where there is none, an agent's Section
+    /// moves with its members, which are gathered in it.
     fn fit_sections(&mut self, held: &[Finding]) {
-        let mut fitted: HashMap<usize, bool> = HashMap::new();
+        let (mut fitted, mut gathered): (HashMap<usize, bool>, HashSet<usize>) = Default::default();
         for finding in held {
             let Some((member, section)) = self.pair_of(finding) else { continue };
-            if !self.is_member(member, section) {
+            if !self.is_member(member, section) || gathered.contains(&section) {
                 continue;
             }
             let is_fitted = self.node(section).agent_owned
                 && *fitted.entry(section).or_insert_with(|| {
                     let fit = self.fit(section);
-                    self.attempt(vec![fit], [section])
+                    self.attempt(vec![fit], [section], |_| true)
                 });
-            if !is_fitted && self.node(member).agent_owned {
-                self.move_apart(member, Some(section));
+            if !is_fitted
+                && self.node(member).agent_owned
+                && !self.move_apart(member, Some(section))
+                && self.gather(section)
+            {
+                gathered.insert(section);
             }
         }
     }
@@ -106,7 +109,7 @@ impl Repair {
             let Some(slot) = finding.node_handles.first().and_then(|handle| self.slot_of(handle)) else { continue };
             if self.node(slot).is_section() {
                 let fit = self.fit(slot);
-                self.attempt(vec![fit], [slot]);
+                self.attempt(vec![fit], [slot], |_| true);
                 continue;
             }
             let home = self.graph.section_of(self.node(slot)).map(|section| section.id.clone());
@@ -114,7 +117,8 @@ impl Repair {
             if home.is_none_or(|home| self.is_movable(home)) {
                 let mut slots = home.map(|home| self.with_members(home)).unwrap_or_default();
                 slots.insert(slot);
-                self.attempt(vec![Operation::NodeFit { node_id: self.node(slot).id.to_string() }], slots);
+                let fit = Operation::NodeFit { node_id: self.node(slot).id.to_string() };
+                self.attempt(vec![fit], slots, |_| true);
             }
         }
     }
@@ -130,84 +134,145 @@ impl Repair {
             let Some(mover) = [a.max(b), a.min(b)].into_iter().find(|slot| self.is_movable(*slot)) else { continue };
             let home = self.graph.section_of(self.node(mover)).map(|section| section.id.clone());
             let home = home.and_then(|section| self.graph.nodes.find(&section));
-            self.move_apart(mover, home);
+            if !self.move_apart(mover, home) && self.node(mover).is_section() {
+                // It has members elsewhere.
+                self.gather(mover);
+            }
         }
     }
 
     /// Moves a node, or a Section with its members, to the nearest free place, within the Section that it belongs to. One of agents
-    /// grows if it has none.
-    fn move_apart(&mut self, mover: usize, home: Option<usize>) {
+    /// grows if it has none. Returns whether it does.
+    fn move_apart(&mut self, mover: usize, home: Option<usize>) -> bool {
         let block = self.block(mover);
         let at = self.corner(&block);
         if let Some(position) = self.graph.place_apart(&block, at, home) {
-            self.move_block(mover, &block, at, position);
+            self.move_block(mover, &block, at, position, |_| true)
         } else if let Some(section) = home.filter(|section| self.node(*section).agent_owned)
             && let Some(spot) = self.graph.place_in_section(&block, section, Some(Wish::At(at, GAP)))
         {
             let (moved, fit) = (self.moved(mover, spot.position), self.fit(section));
-            self.attempt(vec![moved, fit], [mover, section]);
+            self.attempt(vec![moved, fit], [mover, section], |_| true)
+        } else {
+            false
         }
     }
 
-    /// Moves Sections of agents that are out of line into a row or column with their nearest neighbour.
+    /// Arranges the members of a Section in it, where it is if they have room there, or else on the nearest free place. Returns whether
+    /// it does.
+    fn gather(&mut self, section: usize) -> bool {
+        let slots = self.with_members(section);
+        if slots.len() == 1 || !self.is_movable(section) || self.moves + slots.len() > BATCH_MOVES_MAX {
+            return false;
+        }
+        let Position { x, y } = self.node(section).position;
+        let is_gathered = [None, Some((x, y))].into_iter().any(|at| {
+            let arrange = Operation::LayoutArrange {
+                node_ids: None,
+                section_id: Some(self.node(section).id.to_string()),
+                layout: Arrangement::Grid,
+                gap: GAP,
+                columns: None,
+                align: None,
+                direction: None,
+                near: None,
+                x: at.map(|(x, _)| x),
+                y: at.map(|(_, y)| y),
+            };
+            let fit = self.fit(section);
+            self.attempt(vec![arrange, fit], slots.iter().copied(), |_| true)
+        });
+        if is_gathered {
+            self.moves += slots.len();
+        }
+        is_gathered
+    }
+
+    /// Moves Sections of agents that are out of line into a row or column with one of their nearest neighbours: to the nearest place
+    /// on a line of it that puts no other Section out of line.
     fn line_up(&mut self, held: &[Finding]) {
         for finding in held.iter().filter(|finding| finding.code == FindingCode::SectionsStaggered) {
-            let slots: Vec<usize> = finding.node_handles.iter().filter_map(|handle| self.slot_of(handle)).collect();
-            let [section, nearest, ..] = slots[..] else { continue };
-            let [frame, other] = [section, nearest].map(|slot| Frame::from_node(self.node(slot)));
-            if !self.is_movable(section) || shares_line(frame, other) {
+            let mut slots = finding.node_handles.iter().filter_map(|handle| self.slot_of(handle));
+            let Some(section) = slots.next() else { continue };
+            let neighbours: Vec<usize> = slots.collect();
+            let before = findings::out_of_line(&self.graph);
+            if !self.is_movable(section) || !before.contains(&section) {
                 continue;
             }
             let block = self.block(section);
-            let (width, height) = (frame.right - frame.left, frame.bottom - frame.top);
-            let is_beside = frame.left >= other.right - TOUCH || frame.right <= other.left + TOUCH;
-            // Where it may lie across the line, and on which of the neighbour's lines.
-            let across = match is_beside {
-                true if frame.left > other.left => frame.left.max(other.right + GAP),
-                true => frame.left.min(other.left - GAP - width),
-                false if frame.top > other.top => frame.top.max(other.bottom + GAP),
-                false => frame.top.min(other.top - GAP - height),
-            };
-            let lines = match is_beside {
-                true => [other.top, other.bottom - height, (other.top + other.bottom - height) / 2.0],
-                false => [other.left, other.right - width, (other.left + other.right - width) / 2.0],
-            };
             let at = self.corner(&block);
-            for line in lines {
-                let (x, y) = if is_beside { (across, line) } else { (line, across) };
-                let target = Position { x: at.x + x - frame.left, y: at.y + y - frame.top };
-                let found = self.graph.place_apart(&block, target, None);
-                let is_exact =
-                    |it: &Position| (it.x - target.x).abs() <= TOLERANCE && (it.y - target.y).abs() <= TOLERANCE;
-                if let Some(position) = found.filter(is_exact)
-                    && self.move_block(section, &block, at, position)
-                {
+            for position in self.in_line(section, &neighbours, &block) {
+                let is_better = |graph: &Graph| {
+                    let after = findings::out_of_line(graph);
+                    !after.contains(&section) && after.is_subset(&before)
+                };
+                if self.move_block(section, &block, at, position, is_better) {
                     break;
                 }
             }
         }
     }
 
-    /// Moves a node, or a Section with its members, so that its block goes from one corner to another. Returns whether it does.
-    fn move_block(&mut self, slot: usize, block: &Block, from: Position, to: Position) -> bool {
+    /// Places for the block of a Section, the nearest first, at which the Section shares a line with a neighbour.
+    fn in_line(&mut self, section: usize, neighbours: &[usize], block: &Block) -> Vec<Position> {
+        let at = self.corner(block);
+        let frame = Frame::from_node(self.node(section));
+        let (width, height) = (frame.right - frame.left, frame.bottom - frame.top);
+        let mut places = Vec::new();
+        for neighbour in neighbours {
+            let other = Frame::from_node(self.node(*neighbour));
+            let rows = [other.top, other.bottom - height, (other.top + other.bottom - height) / 2.0];
+            let columns = [other.left, other.right - width, (other.left + other.right - width) / 2.0];
+            let rows = rows.map(|top| (Position { x: at.x, y: at.y + top - frame.top }, [Side::Right, Side::Left]));
+            let columns =
+                columns.map(|left| (Position { x: at.x + left - frame.left, y: at.y }, [Side::Below, Side::Above]));
+            for (line, sides) in rows.into_iter().chain(columns) {
+                places.extend(sides.into_iter().filter_map(|side| self.graph.place_along(block, line, side)));
+            }
+        }
+        let distance = |place: &Position| (place.x - at.x).powi(2) + (place.y - at.y).powi(2);
+        places.sort_by(|a, b| distance(a).total_cmp(&distance(b)));
+        places
+    }
+
+    /// Moves a node, or a Section with its members, so that its block goes from one corner to another, if it is better there. Returns
+    /// whether it does.
+    fn move_block(
+        &mut self,
+        slot: usize,
+        block: &Block,
+        from: Position,
+        to: Position,
+        is_better: impl Fn(&Graph) -> bool,
+    ) -> bool {
         let Position { x, y } = self.node(slot).position;
         let moved = self.moved(slot, Position { x: x + to.x - from.x, y: y + to.y - from.y });
         if self.moves + block.slots.len() > BATCH_MOVES_MAX {
             return false;
         }
-        self.moves += block.slots.len();
-        self.attempt(vec![moved], block.slots.iter().copied())
+        let is_moved = self.attempt(vec![moved], block.slots.iter().copied(), is_better);
+        if is_moved {
+            self.moves += block.slots.len();
+        }
+        is_moved
     }
 
-    /// Applies operations that change these nodes alone, unless that leaves an error or changes nothing. Returns whether they are applied.
-    fn attempt(&mut self, operations: Vec<Operation>, slots: impl IntoIterator<Item = usize>) -> bool {
+    /// Applies operations that change these nodes alone, unless that leaves an error, changes nothing or is not better. Returns whether
+    /// they are applied.
+    fn attempt(
+        &mut self,
+        operations: Vec<Operation>,
+        slots: impl IntoIterator<Item = usize>,
+        is_better: impl Fn(&Graph) -> bool,
+    ) -> bool {
         if self.operations.len() + operations.len() > OPERATIONS_MAX {
             return false;
         }
         let before: Vec<Node> = slots.into_iter().filter_map(|slot| self.graph.nodes.get(slot).cloned()).collect();
         let Ok(batch) = Batch::new(operations.clone()) else { return false };
         let Ok(applied) = apply(&mut self.graph, &batch, OPTIONS) else { return false };
-        if applied.touched.placed.is_empty() || findings::has_error(&mut self.graph, &applied.touched) {
+        let is_refused = applied.touched.placed.is_empty() || findings::has_error(&mut self.graph, &applied.touched);
+        if is_refused || !is_better(&self.graph) {
             self.graph.replace(before);
             return false;
         }
@@ -279,6 +344,20 @@ impl Repair {
 mod tests {
     use super::*;
     use crate::fixture::{agents, at, graph, member, section, sticky};
+
+    #[test]
+    fn more_than_a_batch_can_repair_is_left() {
+        let pair = |at_row: u32| {
+            ["a", "b"].map(|name| agents(at(sticky(&format!("{name}{at_row}")), 0.0, 1000.0 * f64::from(at_row))))
+        };
+        let Repaired { operations, leaves, .. } =
+            repair(graph((0..300).flat_map(pair).collect(), vec![]), &StoredAssets::new());
+        assert_eq!((operations.len(), leaves.len()), (OPERATIONS_MAX, 300 - OPERATIONS_MAX));
+        assert!(leaves.iter().all(|finding| finding.code == FindingCode::AgentOverlap));
+        let one_spot = (0..2000).map(|number| agents(sticky(&format!("n{number}")))).collect();
+        let Repaired { operations, leaves, .. } = repair(graph(one_spot, vec![]), &StoredAssets::new());
+        assert!(operations.len() <= OPERATIONS_MAX && !leaves.is_empty());
+    }
 
     #[test]
     fn members_on_both_sides_of_another_section_go_into_their_own() {

@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 
 use domain::Violation;
+use domain::alt::without_extension;
 use domain::graph::{NodeType, Position, Purpose, Role};
 use domain::id::{AssetHandle, NodeId};
 use domain::known::Name;
@@ -62,8 +63,10 @@ impl Place {
     /// What a target is called after.
     fn base(&self, graph: &Graph, work: &Work<'_>, read: &[Link]) -> String {
         let source = read.first().and_then(|link| graph.node(&link.from));
-        let source = source.map(|source| (source.title.trim(), source.kind));
-        let source = source.filter(|(title, kind)| !title.is_empty() && !title.eq_ignore_ascii_case(kind.as_str()));
+        let source = source.map(|source| (without_extension(source.title.trim()).trim_end(), source.kind));
+        let is_default =
+            |title: &str, kind: NodeType| [kind.as_str(), UPLOAD].iter().any(|it| title.eq_ignore_ascii_case(it));
+        let source = source.filter(|(title, kind)| !title.is_empty() && !is_default(title, *kind));
         let prompt = || {
             let words: Vec<&str> = work.prompt?.split_whitespace().take(PROMPT_WORDS).collect();
             Some(words.join(" ").trim_end_matches(|c: char| c.is_ascii_punctuation()).to_owned())
@@ -74,6 +77,8 @@ impl Place {
     }
 }
 
+/// What an upload without a name is called.
+const UPLOAD: &str = "upload";
 /// Words of a prompt that are the title of what is made of it.
 const PROMPT_WORDS: usize = 6;
 /// Room in a title for its number: more than a canvas has nodes.
@@ -373,6 +378,13 @@ mod tests {
             ["A brass lamp at dusk, on 1", "A brass lamp at dusk, on 2"]
         );
         assert_eq!(titles(&mut graph, work(&from("b")), two()), ["image 1", "image 2"]);
+        let files = [("c", "shot 0.png"), ("d", "Image.JPG"), ("e", "upload.webp"), ("f", "v1.2")];
+        for (at, (name, title)) in files.into_iter().enumerate() {
+            let node = Node { id: id(name), ..named(title, 900.0 * at as f64) };
+            let mut graph = crate::fixture::graph(vec![node], Vec::new());
+            let expected = ["shot 0 1", "image 1", "image 1", "v1.2 1"][at];
+            assert_eq!(titles(&mut graph, work(&from(name)), place(None, None, 1)), [expected], "{title}");
+        }
         assert_eq!(titles(&mut graph, work(&[]), Place { title: Some("T".into()), ..two() }), ["T", "T"]);
         let long = Some("x".repeat(500));
         let [title] =

@@ -62,8 +62,15 @@ pub fn of_generated(kind: NodeType, prompt: Option<&str>) -> Cow<'static, str> {
 }
 
 fn is_file_name(title: &str) -> bool {
-    let extension = title.rsplit_once('.').map(|(_, extension)| extension);
-    extension.is_some_and(|extension| FILE_EXTENSIONS.iter().any(|one| one.eq_ignore_ascii_case(extension)))
+    without_extension(title) != title
+}
+
+/// A title without the extension of an image or video file, if it ends with one.
+pub fn without_extension(title: &str) -> &str {
+    match title.rsplit_once('.') {
+        Some((stem, extension)) if FILE_EXTENSIONS.iter().any(|one| one.eq_ignore_ascii_case(extension)) => stem,
+        _ => title,
+    }
 }
 
 /// A picture in Markdown. Every punctuation character of `alt` is escaped (CommonMark 2.4), on one line.

@@ -24,7 +24,7 @@ async fn an_upload_through_a_link_is_stored_once_wherever_the_gateway_dies() {
     let stack = start(mortal()).await;
     let user = stack.user().await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
-    let kills = ["link.leased", BODY, "upload.received", TRANSACTION, "upload.committed"];
+    let kills = ["link.leased", BODY, "upload.received", TRANSACTION, "upload.committed", "link.released"];
     for (count, point) in (1..).zip(kills) {
         let links = json!({"files": [{"name": "a.png"}], "canvasId": canvas});
         let links = user.send("/assets/uploads", &links).await.expect(201).json();
@@ -57,7 +57,7 @@ async fn an_upload_through_a_link_is_stored_once_wherever_the_gateway_dies() {
                 assert_eq!(stack.ended(Part::GATEWAY).await.code(), None, "{failpoint}: killed");
             }
         }
-        let is_stored = point == "upload.committed";
+        let is_stored = ["upload.committed", "link.released"].contains(&point);
         stack.restart(Part::GATEWAY).await;
         // What was stored is a replay at once; otherwise the lease of the dead gateway has to end.
         let stored = wait_for("the link to be free", PATIENCE, async || {

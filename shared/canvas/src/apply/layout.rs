@@ -84,12 +84,12 @@ impl Run<'_> {
             match wish {
                 None => true,
                 Some(Wish::Near(near)) => section.contains(near),
-                Some(Wish::At(at, _) | Wish::Beside(at, _) | Wish::Below(at, _)) => {
+                Some(Wish::At(at, _) | Wish::Stay(at, _) | Wish::Beside(at, _) | Wish::Below(at, _)) => {
                     section.contains(Frame::new(at, 0.0, 0.0))
                 }
             }
         });
-        let stays = Wish::At(corner(items.iter().map(|item| item.frame)), KEPT_GAP);
+        let stays = Wish::Stay(corner(items.iter().map(|item| item.frame)), KEPT_GAP);
         let wish = wish.unwrap_or(stays);
         let position = match home {
             Some(section) => match self.graph.place_in_section(block, section, Some(wish)) {
@@ -106,6 +106,9 @@ impl Run<'_> {
             None => self.graph.place_block(block, wish).ok_or_else(|| self.unprocessable("nodeIds", NO_ROOM))?,
         };
         self.move_items(&items, &plan, position);
+        if let Some(section) = home {
+            self.fit_made(section);
+        }
         Ok(())
     }
 
@@ -135,11 +138,12 @@ impl Run<'_> {
                 self.grow(section, grown);
             }
             self.move_items(&items, &plan, spot.position);
+            self.fit_made(section);
             return Ok(());
         }
         let block = &mut plan.block;
         let node = self.node_at(section);
-        let stays = Wish::At(node.position, GAP);
+        let stays = Wish::Stay(node.position, GAP);
         let (left, top) = (GAP, head(node));
         let size = (node.width.max(block.size.0 + 2.0 * GAP), node.height.max(top + block.size.1 + GAP));
         self.require_size("sectionId", size)?;
@@ -150,7 +154,21 @@ impl Run<'_> {
         let place = self.graph.place_block(block, wish).ok_or_else(|| self.unprocessable("sectionId", NO_ROOM))?;
         self.reframe(section, place, size);
         self.move_items(&items, &plan, Position { x: place.x + left, y: place.y + top });
+        self.fit_made(section);
         Ok(())
+    }
+
+    /// Takes away what a Section that the batch makes has beyond its members on the right and below, unless the batch sizes it.
+    fn fit_made(&mut self, section: usize) {
+        let node = self.node_at(section);
+        let members: Vec<usize> = self.graph.members_at(&node.id).into_iter().collect();
+        if !self.fitted.contains(&section) || members.is_empty() {
+            return;
+        }
+        let (content, Position { x, y }) = (self.bounds(&members), node.position);
+        let width = (content.right + GAP - x).max(title_width(node).min(TITLE_WIDTH_MAX)).min(node.width);
+        let height = (content.bottom + GAP - y).min(node.height);
+        self.reframe(section, Position { x, y }, (width, height));
     }
 
     /// A place for a block in a Section that has no room for it and moves with its members.
@@ -262,7 +280,7 @@ impl Run<'_> {
             return Ok(());
         }
         let block = Block { size: (after.width, after.height), reach: (0.0, 0.0), slots: [slot].into() };
-        let wish = Wish::At(before.position, 0.0);
+        let wish = Wish::Stay(before.position, 0.0);
         let home = self.graph.home_at(slot).filter(|home| {
             let section = Frame::from_node(self.node_at(*home));
             section.contains(Frame::new(before.position, 0.0, 0.0))
@@ -326,7 +344,7 @@ impl Run<'_> {
             self.require_size("nodeIds", block.size)?;
             from = Some(Position { x: frame.left, y: frame.top });
         }
-        let place = match self.wish(goal, &block)?.or(from.map(|from| Wish::At(from, KEPT_GAP))) {
+        let place = match self.wish(goal, &block)?.or(from.map(|from| Wish::Stay(from, KEPT_GAP))) {
             Some(wish) => self.graph.place_block(&block, wish).ok_or_else(|| self.unprocessable("nodeIds", NO_ROOM))?,
             None => self.graph.spot(block.size, Hint::default()).position,
         };
@@ -345,6 +363,9 @@ impl Run<'_> {
             asset: None,
             active_job: None,
         });
+        if let (NamedItem::Node(section), _) = made {
+            self.fitted.insert(section);
+        }
         for (at, slot) in slots.iter().enumerate() {
             let mut member = self.node_at(*slot).clone();
             member.metadata.section_id = Some(id.clone());

@@ -12,7 +12,7 @@ mod nodes;
 mod report;
 mod restore;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use domain::Violation;
 use domain::graph::Node;
@@ -91,6 +91,8 @@ struct Run<'a> {
     returned: HashMap<NodeId, NodeId>,
     /// Nodes that layout operations have moved so far, each as often as it was.
     moves: usize,
+    /// Sections that the batch makes and gives no size.
+    fitted: HashSet<usize>,
     /// Members that deleted Sections have lost and restored ones got back so far.
     regrouped: usize,
     invalid: Vec<Violation>,
@@ -112,6 +114,7 @@ impl<'a> Run<'a> {
             returned: HashMap::new(),
             resolved_ids: BTreeMap::new(),
             moves: 0,
+            fitted: HashSet::new(),
             regrouped: 0,
             invalid: Vec::new(),
             unprocessable: Vec::new(),

@@ -136,6 +136,9 @@ impl Run<'_> {
         if let Some(title) = &patch.title {
             after.title.clone_from(title);
         }
+        if patch.width.is_some() || patch.height.is_some() {
+            self.fitted.remove(&slot);
+        }
         after.width = patch.width.unwrap_or(before.width);
         after.height = patch.height.unwrap_or(before.height);
         if patch.follows_image()

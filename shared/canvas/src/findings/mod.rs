@@ -27,7 +27,7 @@ use crate::apply::Touched;
 use crate::graph::Graph;
 use crate::placement::Frame;
 pub(crate) use slots::is_empty_slot;
-pub(crate) use stagger::shares_line;
+pub(crate) use stagger::out_of_line;
 pub(crate) use sweep::share;
 use sweep::{Field, OVERLAP, Standing};
 pub(crate) use touch::DISTANCE as TOUCH;

@@ -1,6 +1,6 @@
 //! Sections that stand out of line (`docs/reference/findings.md#sections_staggered`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
 
 use domain::review::FindingCode;
@@ -29,6 +29,30 @@ struct Beside {
 
 /// The Sections that have neighbours and share a line with none of them. None is listed where too many are near each other.
 pub(super) fn sections(graph: &Graph, field: &Field, touched: &Touched, drafts: &mut Vec<Draft>) {
+    for (slot, Beside { nearest, .. }) in staggered(graph, field) {
+        let Some(section) = graph.nodes.get(slot) else { continue };
+        let neighbours = nearest.iter().filter_map(|(_, slot)| graph.nodes.get(*slot));
+        drafts.push(Draft {
+            code: FindingCode::SectionsStaggered,
+            severity: standing_severity(section.agent_owned),
+            ownership: ownership(section.agent_owned),
+            touched: touched.placed.contains(&section.id),
+            message: "the Section stands beside others and is in line with none of them".to_owned(),
+            nodes: [section].into_iter().chain(neighbours).map(|node| node.id.handle()).collect(),
+            connections: Vec::new(),
+        });
+    }
+}
+
+/// The slots of the Sections of agents that are out of line.
+pub(crate) fn out_of_line(graph: &Graph) -> HashSet<usize> {
+    let field = super::field(graph, &Touched::default(), true);
+    let slots = staggered(graph, &field).into_iter().map(|(slot, _)| slot);
+    slots.filter(|slot| graph.nodes.get(*slot).is_some_and(|section| section.agent_owned)).collect()
+}
+
+/// The slots of the Sections that are out of line, in order, and what is beside them.
+fn staggered(graph: &Graph, field: &Field) -> Vec<(usize, Beside)> {
     let mut beside: BTreeMap<usize, Beside> = BTreeMap::new();
     let mut left = PAIRS_MIN + PAIRS_PER_SECTION * field.len();
     let end = field.pairs(
@@ -49,21 +73,9 @@ pub(super) fn sections(graph: &Graph, field: &Field, touched: &Touched, drafts: 
         },
     );
     if end.is_break() {
-        return;
+        return Vec::new();
     }
-    for (slot, Beside { nearest, .. }) in beside.into_iter().filter(|(_, beside)| !beside.is_level) {
-        let Some(section) = graph.nodes.get(slot) else { continue };
-        let neighbours = nearest.iter().filter_map(|(_, slot)| graph.nodes.get(*slot));
-        drafts.push(Draft {
-            code: FindingCode::SectionsStaggered,
-            severity: standing_severity(section.agent_owned),
-            ownership: ownership(section.agent_owned),
-            touched: touched.placed.contains(&section.id),
-            message: "the Section stands beside others and is in line with none of them".to_owned(),
-            nodes: [section].into_iter().chain(neighbours).map(|node| node.id.handle()).collect(),
-            connections: Vec::new(),
-        });
-    }
+    beside.into_iter().filter(|(_, beside)| !beside.is_level).collect()
 }
 
 impl Beside {
@@ -97,7 +109,7 @@ fn gap_between(a: Frame, b: Frame) -> Option<f64> {
 }
 
 /// Returns `true` if two frames share an edge or middle line.
-pub(crate) fn shares_line(a: Frame, b: Frame) -> bool {
+fn shares_line(a: Frame, b: Frame) -> bool {
     let lines = |frame: Frame| {
         let Frame { left, top, right, bottom } = frame;
         [left, (left + right) / 2.0, right, top, (top + bottom) / 2.0, bottom]

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use domain::graph::Position;
 use domain::limits::{COORDINATE_MAX, NODE_SIDE_MAX};
 
-use super::spot::{Hint, Search, TOLERANCE, room};
-use super::{Frame, GAP, Index, Spot, spot_up_to};
+use super::spot::{Hint, Search, Side, TOLERANCE, room};
+use super::{Frame, GAP, Index, KEPT_GAP, Spot, spot_up_to};
 use crate::geometry::head;
 use crate::graph::Graph;
 
@@ -25,6 +25,8 @@ pub(crate) struct Block {
 pub(crate) enum Wish {
     /// With its top left corner here if that is so far from everything else, or as near to it as possible.
     At(Position, f64),
+    /// The same for what is here already: it goes to the right or down rather than back.
+    Stay(Position, f64),
     /// Next to this frame.
     Near(Frame),
     /// With its top left corner here, or as near to it as possible; to the left of this frame or above it only if nothing else is free.
@@ -34,6 +36,8 @@ pub(crate) enum Wish {
     Below(Position, (f64, f64)),
 }
 
+/// For what is on the canvas, a way to the left or up is so many times as long: what is read first stays first.
+const BACK: f64 = 8.0;
 /// How far a place beside a source is from the wanted one before the places to the left and above are considered.
 const BESIDE_MAX: f64 = 4000.0;
 /// A place below another source of the row is as good as one so much further down.
@@ -98,7 +102,7 @@ impl Graph {
             slots: members.into_iter().chain([section]).chain(block.slots.iter().copied()).collect(),
         };
         let from = Position { x: whole.left, y: whole.top };
-        let place = self.place_block(&moved, Wish::At(from, GAP))?;
+        let place = self.place_block(&moved, Wish::Stay(from, GAP))?;
         let by = (place.x - from.x, place.y - from.y);
         let section = Frame {
             left: grown.left + by.0,
@@ -118,6 +122,12 @@ impl Graph {
         let ignored: HashSet<usize> = block.slots.iter().copied().chain(section).collect();
         let anywhere = block.search(self.index());
         Search { within, ignored: &ignored, ..anywhere }.nearest_to(at)
+    }
+
+    /// The place nearest to `at` on a side of it, straight on: the first one that is [`GAP`] from every other node, or `at` itself if
+    /// it is [`KEPT_GAP`] from them.
+    pub(crate) fn place_along(&mut self, block: &Block, at: Position, side: Side) -> Option<Position> {
+        block.search(self.index()).along(at, side)
     }
 
     /// A place for a block of members in their Section: the one that is wished, or else the first in reading order. If there is
@@ -152,19 +162,31 @@ impl Search<'_> {
     fn wished(&self, wish: Wish) -> Option<Position> {
         match wish {
             Wish::Near(frame) => self.near(frame),
-            Wish::At(position, distance) => self.at(position, distance),
+            Wish::At(position, distance) => self.at(position, distance, 1.0),
+            Wish::Stay(position, distance) => self.at(position, distance, BACK),
             Wish::Beside(position, frame) => self.beside(position, frame),
             Wish::Below(position, end) => self.below(position, end),
         }
     }
 
-    /// This place if nothing is nearer than `distance` there, or else the nearest free one.
-    fn at(&self, position: Position, distance: f64) -> Option<Position> {
+    /// This place if nothing is nearer than `distance` there, or else the nearest free one, where the way to the left or up is so many
+    /// times as long.
+    fn at(&self, position: Position, distance: f64, back: f64) -> Option<Position> {
         let allowed = self.nearest_allowed(position);
         if self.is_allowed(allowed) && self.is_clear(allowed, distance) {
             return Some(allowed);
         }
-        self.nearest_to(allowed)
+        let way = |length: f64| if length < 0.0 { back * length } else { length };
+        let cost = |at: Position| [way(at.x - allowed.x).powi(2) + way(at.y - allowed.y).powi(2), 0.0];
+        self.best([allowed], cost, |obstacle, at| self.around(obstacle, at))
+    }
+
+    fn along(&self, at: Position, side: Side) -> Option<Position> {
+        if self.is_allowed(at) && self.is_clear(at, KEPT_GAP) {
+            return Some(at);
+        }
+        let distance = |position: Position| [(position.x - at.x).abs() + (position.y - at.y).abs(), 0.0];
+        self.best([at], distance, |obstacle, at| [self.beyond(obstacle, at, side)])
     }
 
     fn beside(&self, position: Position, frame: Frame) -> Option<Position> {

@@ -23,6 +23,7 @@ pub(crate) use flow::{LAYER_GAP, flow};
 pub(crate) use index::Index;
 pub use location::Location;
 pub(crate) use masonry::{Masonry, Tile, masonry, order};
+pub(crate) use spot::Side;
 pub use spot::{Hint, Spot};
 
 /// Least distance from everything else at which what is arranged stays where it is, in canvas units.

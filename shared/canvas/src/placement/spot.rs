@@ -113,6 +113,20 @@ impl Spot {
     }
 }
 
+/// Where something is, as seen from an obstacle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Right,
+    Below,
+    Left,
+    Above,
+}
+
+impl Side {
+    /// In the order in which equally near places are taken.
+    const ALL: [Self; 4] = [Self::Right, Self::Below, Self::Left, Self::Above];
+}
+
 /// The room of a Section for its members.
 pub(super) fn room(section: Frame, head: f64) -> Frame {
     let Frame { left, top, right, bottom } = section;
@@ -185,14 +199,19 @@ impl Search<'_> {
     }
 
     /// The places just beyond an obstacle: right of it, below, left, above.
-    pub(super) fn around(&self, Obstacle { frame: obstacle, .. }: Obstacle, at: Position) -> [Position; 4] {
+    pub(super) fn around(&self, obstacle: Obstacle, at: Position) -> [Position; 4] {
+        Side::ALL.map(|side| self.beyond(obstacle, at, side))
+    }
+
+    /// The place just beyond an obstacle on one side of it.
+    pub(super) fn beyond(&self, Obstacle { frame: obstacle, .. }: Obstacle, at: Position, side: Side) -> Position {
         let (width, height) = self.size;
-        [
-            Position { x: obstacle.right + GAP, y: at.y },
-            Position { x: at.x, y: obstacle.bottom + GAP },
-            Position { x: obstacle.left - GAP - width, y: at.y },
-            Position { x: at.x, y: obstacle.top - GAP - height },
-        ]
+        match side {
+            Side::Right => Position { x: obstacle.right + GAP, y: at.y },
+            Side::Below => Position { x: at.x, y: obstacle.bottom + GAP },
+            Side::Left => Position { x: obstacle.left - GAP - width, y: at.y },
+            Side::Above => Position { x: at.x, y: obstacle.top - GAP - height },
+        }
     }
 
     /// The free place nearest to a position, which is moved into the area of the search first.

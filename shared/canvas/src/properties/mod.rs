@@ -6,6 +6,8 @@ mod layout;
 mod lenient;
 mod model;
 mod placement;
+mod refs;
+mod repair;
 mod restore;
 
 use std::collections::BTreeMap;

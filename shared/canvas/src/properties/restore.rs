@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use domain::id::ConnectionId;
+use domain::refs::RefCounters;
 
 use super::*;
 
@@ -16,9 +17,31 @@ pub(super) struct Store {
     connections: BTreeMap<usize, Connection>,
     deleted_nodes: HashMap<NodeId, (usize, DeletedNode)>,
     deleted_connections: HashMap<ConnectionId, (usize, DeletedConnection)>,
+    /// The last refs that rows were written with.
+    refs: RefCounters,
 }
 
 impl Store {
+    /// The rows of a canvas from which nothing was deleted.
+    pub(super) fn new(nodes: Vec<Node>, connections: Vec<Connection>) -> Self {
+        let mut store = Self { title: "Board".into(), next: 1000, ..Self::default() };
+        store.refs = refs_of(nodes.iter(), connections.iter());
+        store.nodes = nodes.into_iter().enumerate().collect();
+        store.connections = connections.into_iter().enumerate().collect();
+        store
+    }
+
+    /// The ids of what can be restored, by refs.
+    pub(super) fn deleted(&self) -> (Vec<NodeId>, Vec<ConnectionId>) {
+        let mut nodes: Vec<&Node> = self.deleted_nodes.values().map(|(_, deleted)| &deleted.node).collect();
+        nodes.sort_by_key(|node| node.short);
+        let mut links: Vec<&Connection> =
+            self.deleted_connections.values().map(|(_, deleted)| &deleted.connection).collect();
+        links.sort_by_key(|link| link.short);
+        let (nodes, links) = (nodes.into_iter().map(|it| it.id.clone()), links.into_iter().map(|it| it.id.clone()));
+        (nodes.collect(), links.collect())
+    }
+
     /// The rows of [`start`] and [`deleted`].
     pub(super) fn start() -> Self {
         let mut store = Self { title: "Board".into(), next: 100, ..Self::default() };
@@ -60,7 +83,7 @@ impl Store {
         let sources = Sources { nodes, connections, ..Sources::default() };
         let (nodes, connections) = self.present();
         let bytes = crate::fixture::graph(nodes.clone(), connections.clone()).bytes();
-        Graph::with_sources(self.title.clone(), bytes, nodes, connections, sources)
+        Graph::with_sources(self.title.clone(), bytes, nodes, connections, sources).after_refs(self.refs)
     }
 
     /// Applies a batch and writes what it changes.
@@ -75,6 +98,8 @@ impl Store {
     pub(super) fn write(&mut self, applied: &Applied, graph: &Graph) {
         let writes = applied.writes(graph);
         self.title = graph.title().into();
+        let given = refs_of(writes.nodes.iter().copied(), writes.connections.iter().copied());
+        self.refs = self.refs.max(given);
         for id in writes.deleted_connections {
             let place = place_of(&self.connections, |link| link.id == *id).expect("is there");
             let connection = self.connections.remove(&place).expect("is there");
@@ -102,6 +127,16 @@ impl Store {
             self.connections.insert(place, link.clone());
         }
     }
+}
+
+/// The last refs of nodes and connections.
+fn refs_of<'a>(
+    nodes: impl Iterator<Item = &'a Node>,
+    connections: impl Iterator<Item = &'a Connection>,
+) -> RefCounters {
+    let node = nodes.filter_map(|node| node.short).map(NodeRef::number).max();
+    let connection = connections.filter_map(|link| link.short).map(ConnectionRef::number).max();
+    RefCounters { node: node.unwrap_or_default(), connection: connection.unwrap_or_default() }
 }
 
 fn place_of<T>(rows: &BTreeMap<usize, T>, is_it: impl Fn(&T) -> bool) -> Option<usize> {

@@ -1,5 +1,5 @@
-//! The cost of reads, batches, dry runs and renders on canvases of 100, 1000 and 10000 nodes. No cost may grow faster than
-//! linearly with the canvas.
+//! The cost of reads, batches, dry runs, renders, reviews and placements on canvases of 100, 1000 and 10000 nodes. No cost may grow
+//! faster than linearly with the canvas.
 
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ const OPERATIONS: usize = 200;
 
 /// Milliseconds, in the order of [`KINDS`].
 type Costs = [f64; KINDS.len()];
-const KINDS: [&str; 7] = [
+const KINDS: [&str; 9] = [
     "batch of one operation",
     "cold read",
     "warm read",
@@ -33,6 +33,8 @@ const KINDS: [&str; 7] = [
     "render (SVG)",
     "batch of 200 operations",
     "batch of one operation, return=minimal",
+    "review",
+    "placement of a node beside another, dry run",
 ];
 
 /// Measures each size and compares it with the previous one.
@@ -69,15 +71,20 @@ async fn of(stack: &Stack, user: &User, canvas: seed::Canvas) -> Costs {
     let render = get(&format!("{path}/render"), Some(&user.token));
     let dry_run = json!({"validateOnly": true, "operations": moves(1, 0)}).to_string();
     let dry_run = post(&format!("{path}/operations"), &user.token, &dry_run);
+    let review = get(&format!("{path}/review"), Some(&user.token));
+    let beside =
+        json!({"type": "node.create", "near": nodes[0], "node": {"type": "text", "width": 240, "height": 160}});
+    let placement = json!({"validateOnly": true, "operations": [beside]}).to_string();
+    let placement = post(&format!("{path}/operations"), &user.token, &placement);
     let mut mover = Mover::new(stack, user, canvas).await;
     let mut connection = Connection::to(&stack.authority(0));
     let mut samples: [Vec<f64>; KINDS.len()] = Default::default();
     let began = Instant::now();
     while samples[0].len() < 3 || (samples[0].len() < ROUNDS && began.elapsed() < LIMIT) {
         samples[0].push(timed(mover.step()).await);
-        for (kind, request) in [&read, &read, &dry_run, &render].into_iter().enumerate() {
-            let asking = async { assert_eq!(connection.exchange(request).await.status, 200, "{}", KINDS[kind + 1]) };
-            samples[kind + 1].push(timed(asking).await);
+        for (kind, request) in [(1, &read), (2, &read), (3, &dry_run), (4, &render), (7, &review), (8, &placement)] {
+            let asking = async { assert_eq!(connection.exchange(request).await.status, 200, "{}", KINDS[kind]) };
+            samples[kind].push(timed(asking).await);
         }
         let batch = moves(OPERATIONS, samples[0].len());
         samples[5].push(timed(mover.apply(&batch)).await);

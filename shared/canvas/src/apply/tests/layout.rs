@@ -294,6 +294,43 @@ fn a_new_section_takes_its_nodes_to_a_free_place_rather_than_cover_another_node(
 }
 
 #[test]
+fn what_does_not_fit_where_it_is_goes_on_in_reading_order_rather_than_back() {
+    let nodes = vec![at(sized(text("a"), 100.0, 100.0), 0.0, 0.0), at(sized(text("below"), 100.0, 50.0), 0.0, 110.0)];
+    let mut graph = graph(nodes, vec![]);
+    run(&mut graph, json!([{"type": "section.create", "title": "S", "nodeIds": ["a"]}])).expect("applied");
+    assert_eq!(corner(&graph, "a"), [180.0, 0.0], "the nearest place is above");
+}
+
+#[test]
+fn a_section_that_the_batch_makes_fits_what_is_arranged_in_it_unless_the_batch_sizes_it() {
+    let note = |name: &str| {
+        json!({"type": "node.create", "clientId": name, "sectionId": "s",
+            "node": {"type": "text", "width": 100, "height": 100}})
+    };
+    let make = |resize: Value, arrange: Value| {
+        let mut graph = graph(vec![], vec![]);
+        let mut operations = vec![json!({"type": "section.create", "clientId": "s", "title": "S"})];
+        operations.extend(["a", "b", "c"].map(note));
+        if resize.is_object() {
+            operations.push(json!({"type": "node.update", "nodeId": "s", "patch": resize}));
+        }
+        operations.push(with(json!({"type": "layout.arrange", "layout": "column"}), arrange));
+        let batch = Batch::new(serde_json::from_value(operations.into()).expect("operations")).expect("a batch");
+        let made = apply(&mut graph, &batch, AGENT).expect("applied").resolved_ids;
+        frame(&graph, &made["s"])
+    };
+    let whole = || json!({"sectionId": "s"});
+    assert_eq!(make(Value::Null, whole()), [0.0, 0.0, 180.0, 516.0]);
+    assert_eq!(make(Value::Null, json!({"nodeIds": ["c", "b", "a"]})), [0.0, 0.0, 180.0, 516.0]);
+    assert_eq!(make(Value::Null, json!({"sectionId": "s", "x": 900, "y": 0})), [900.0, 0.0, 180.0, 516.0]);
+    assert_eq!(make(json!({"width": 900}), whole()), [0.0, 0.0, 900.0, 516.0]);
+    let mut graph = graph(vec![section("s"), member(at(sized(text("a"), 100.0, 100.0), 40.0, 96.0), "s")], vec![]);
+    let before = frame(&graph, "s");
+    run(&mut graph, json!([{"type": "layout.arrange", "sectionId": "s", "layout": "row"}])).expect("applied");
+    assert_eq!(frame(&graph, "s"), before, "one that was there keeps its size");
+}
+
+#[test]
 fn a_section_without_nodes_has_the_default_size_and_a_free_place() {
     let mut graph = graph(vec![at(image("a"), 0.0, 0.0)], vec![]);
     let create = |more: Value| with(json!({"type": "section.create", "title": "S"}), more);
