@@ -35,6 +35,9 @@ export function Apps() {
   );
 }
 
+/** Whether anybody vouches for the name. */
+const KINDS: Record<AuthorizedApp["kind"], string> = { registered: "Unverified name", listed: "Listed", command_line: "Command line" };
+
 function App({ app }: { app: AuthorizedApp }) {
   const queries = useQueryClient();
   const [isAsking, setIsAsking] = useState(false);
@@ -44,7 +47,7 @@ function App({ app }: { app: AuthorizedApp }) {
       <div className={styles.what}>
         <h3>
           <bdi>{app.name}</bdi>
-          <span className={styles.tag}>{app.host ?? (app.kind === "listed" ? "Listed" : "Unverified name")}</span>
+          <span className={styles.tag}>{app.host ?? KINDS[app.kind]}</span>
         </h3>
         <p className={styles.meta}>
           <span title={app.lastUsedAt}>{app.lastUsedAt === undefined ? "never used" : `used ${ago(app.lastUsedAt)}`}</span>
