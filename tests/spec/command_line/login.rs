@@ -63,9 +63,8 @@ async fn ended(process: Child) -> Output {
 }
 
 /// Signs in by the browser. Returns what the command prints.
-async fn sign_in(stack: &Stack, shell: &Shell, person: &Person, arguments: &[&str]) -> Value {
-    let origin = stack.origin(0);
-    let login = shell.start(&[&["login", "--json", "--base-url", &origin], arguments].concat());
+async fn sign_in(stack: &Stack, shell: &Shell, person: &Person) -> Value {
+    let login = shell.start(&["login", "--json", "--base-url", &stack.origin(0)]);
     let redirect = decide(person, &opened(shell).await, "allow").await;
     visit(&redirect).await;
     let output = ended(login).await;
@@ -78,7 +77,7 @@ async fn signed_in() -> (Stack, Account, Person, Shell) {
     let stack = Stack::without_workers().await;
     let account = stack.account().await;
     let (person, shell) = (stack.person(&account).await, desk());
-    sign_in(&stack, &shell, &person, &[]).await;
+    sign_in(&stack, &shell, &person).await;
     (stack, account, person, shell)
 }
 
@@ -295,10 +294,10 @@ async fn an_access_that_has_ended_is_told_and_the_next_login_replaces_it() {
         // Neither token is good any more.
         make_due(&shell);
     }
-    sign_in(&stack, &shell, &person, &[]).await;
+    sign_in(&stack, &shell, &person).await;
     let second = apps(&person).await[0]["id"].clone();
     // One that is replaced is ended, by a token as well.
-    let status = sign_in(&stack, &shell, &person, &[]).await;
+    let status = sign_in(&stack, &shell, &person).await;
     let listed = apps(&person).await;
     assert_eq!((listed.len(), &listed[0]["id"]), (1, &status["agentTokenId"]));
     assert_ne!(listed[0]["id"], second);
@@ -308,18 +307,8 @@ async fn an_access_that_has_ended_is_told_and_the_next_login_replaces_it() {
 }
 
 #[tokio::test]
-async fn a_refresh_token_is_sent_to_its_own_service_alone() {
-    let (_stack, _, _, shell) = signed_in().await;
-    make_due(&shell);
-    let other = Stack::without_workers().await;
-    let refresh = profile(&shell)["refresh"]["token"].clone();
-    shell.run(&["whoami", "--base-url", &other.origin(0)]).await.expect(4);
-    assert_eq!(profile(&shell)["refresh"]["token"], refresh);
-}
-
-#[tokio::test]
 async fn without_oauth_a_login_asks_for_a_token() {
-    let stack = Stack::builder().env("CANVAS_OAUTH", "off").start().await;
+    let stack = Stack::builder().env("CANVAS_OAUTH", "off").shared().await;
     let (user, shell, origin) = (stack.user().await, Shell::new(), stack.origin(0));
     shell.run(&["login", "--device", "--base-url", &origin]).await.expect(2);
     shell.run_with_input(&["login", "--base-url", &origin], &user.token).await.expect(0);

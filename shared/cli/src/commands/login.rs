@@ -149,7 +149,7 @@ async fn by_browser(server: &Server, issuer: &str, output: &Output) -> Outcome<P
             ("code_challenge_method", "S256"),
         ],
     );
-    output.error_line(format!("Allow access in your browser: {page}"));
+    output.error_line(format!("Allow access in your browser: {}", text(&page)));
     if !terminal::browse(&page) {
         output.error_line("There is no browser here: open the address yourself, or sign in with --device.");
     }
@@ -176,7 +176,11 @@ async fn receive(listener: &TcpListener, state: &str, issuer: &str) -> io::Resul
     loop {
         tokio::select! {
             accepted = listener.accept() => requests.push(timeout(REQUEST_TIME, respond(accepted?.0, state, issuer))),
-            Some(Ok(Some(answer))) = requests.next() => return Ok(answer),
+            Some(request) = requests.next() => {
+                if let Ok(Some(answer)) = request {
+                    return Ok(answer);
+                }
+            }
         }
     }
 }
