@@ -88,7 +88,7 @@ function Decision({ query, request }: { query: string; request: RequestedAuthori
         location.assign(redirectTo);
         return redirectTo;
       }}
-      decided={(redirectTo, isAllowed) => <Decided request={request} isAllowed={isAllowed} redirectTo={redirectTo} />}
+      renderDecided={(redirectTo, isAllowed) => <Decided request={request} isAllowed={isAllowed} redirectTo={redirectTo} />}
     />
   );
 }

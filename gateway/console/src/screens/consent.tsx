@@ -77,11 +77,11 @@ interface ConsentProps<T> {
   /** Sends the decision; a denial has no grant. */
   decide: (grant: Grant | undefined) => Promise<T>;
   /** What is shown after the decision. */
-  decided: (answer: T, isAllowed: boolean) => ReactNode;
+  renderDecided: (answer: T, isAllowed: boolean) => ReactNode;
 }
 
 /** What is asked for, and the decision about it. */
-export function Consent<T>({ asked, recipient, decide, decided }: ConsentProps<T>) {
+export function Consent<T>({ asked, recipient, decide, renderDecided }: ConsentProps<T>) {
   const { account } = useSession();
   const { leave, question } = useLeave();
   const [chosen, setChosen] = useState<Scope[]>(asked.scopes);
@@ -90,7 +90,7 @@ export function Consent<T>({ asked, recipient, decide, decided }: ConsentProps<T
   const scopes = withNeeded(chosen);
   const canSpend = scopes.some((scope) => SPENDING.includes(scope));
   const decision = useMutation({ mutationFn: decide });
-  if (decision.isSuccess) return decided(decision.data, decision.variables !== undefined);
+  if (decision.isSuccess) return renderDecided(decision.data, decision.variables !== undefined);
   const allow = () => decision.mutate({ scopes, budgets: canSpend ? budgetsOf(limits) : [], ...(days !== "" && { expiresDays: Number(days) }) });
   const groups = GROUPS.map(({ name, scopes }) => ({ name, scopes: scopes.filter((scope) => asked.scopes.includes(scope)) }));
   return (

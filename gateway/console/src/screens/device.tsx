@@ -66,7 +66,7 @@ function Decision({ userCode, request }: { userCode: string; request: RequestedD
       asked={request}
       recipient={<Recipient request={request} />}
       decide={(grant) => person.decideDevice({ userCode, decision: grant === undefined ? "deny" : "allow", ...grant })}
-      decided={(_, isAllowed) => <Decided isAllowed={isAllowed} />}
+      renderDecided={(_, isAllowed) => <Decided isAllowed={isAllowed} />}
     />
   );
 }
