@@ -18,7 +18,7 @@ use crate::console::person::Person;
 use crate::extract::json::{Input, JsonBody};
 use crate::oauth::client::Client;
 use crate::oauth::{self, Resource};
-use crate::openapi::errors::ScopeErrors;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result};
 use crate::rates::{self, Rate};
 use crate::reply;
@@ -77,7 +77,7 @@ async fn find(app: &App, person: &Person, typed: &str) -> Result<(Transaction, W
 #[utoipa::path(
     post, path = "/devices/preview", operation_id = "previewDevice", tag = "Apps",
     request_body = PreviewDevice,
-    responses(ScopeErrors, (status = 200, description = "The request.", body = RequestedDevice), (status = 422))
+    responses(ReadErrors, (status = 200, description = "The request.", body = RequestedDevice), (status = 422))
 )]
 pub async fn preview(State(app): State<App>, person: Person, body: JsonBody) -> Result {
     let body: PreviewDevice = body.json().await?;
@@ -123,7 +123,7 @@ impl Input for DecideDevice {}
 #[utoipa::path(
     post, path = "/devices", operation_id = "decideDevice", tag = "Apps",
     request_body = DecideDevice,
-    responses(ScopeErrors, (status = 204, description = "The decision is made."), (status = 422))
+    responses(ReadErrors, (status = 204, description = "The decision is made."), (status = 422))
 )]
 pub async fn decide(State(app): State<App>, person: Person, body: JsonBody) -> Result {
     let body: DecideDevice = body.json().await?;
