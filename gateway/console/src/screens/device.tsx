@@ -53,7 +53,7 @@ function Connect() {
         </Field>
         {isBeyond(lookup.error, ["userCode"]) && <Notice error={lookup.error} />}
         <Button look="primary" type="submit" isBusy={lookup.isPending}>
-          {lookup.isPending ? "Looking…" : "Continue"}
+          Continue
         </Button>
       </form>
     </>
