@@ -246,11 +246,38 @@ def set_app_budgets(case):
     return of_app(case)
 
 
+def device_code():
+    form = {"client_id": "canvas-cli", "scope": "canvas:read"}
+    reply = requests.post(ORIGIN + "/oauth/device", data=form, timeout=30)
+    reply.raise_for_status()
+    return reply.json()["user_code"]
+
+
+@functools.cache
+def waiting_device(minute):
+    """A code that waits for a decision, and goes on to."""
+    return device_code()
+
+
+def preview_device(case):
+    case.body["userCode"] = waiting_device(int(time.monotonic() / 60))
+    return person()
+
+
+def decide_device(case):
+    case.body.update(userCode=device_code(), scopes=["canvas:read"])
+    # Each unit and period once.
+    if case.body.get("budgets"):
+        case.body["budgets"] = case.body["budgets"][:1]
+    return person()
+
+
 OTHER = Person()
 
 ARRANGE = {
     "linkIdentity": link_identity, "unlinkIdentity": unlink_identity, "endApp": of_app, "setAppBudgets": set_app_budgets,
     "previewAuthorization": preview_authorization, "decideAuthorization": decide_authorization,
+    "previewDevice": preview_device, "decideDevice": decide_device,
     "signIn": sign_in, "endSession": end_session, "saveConnection": save_connection, "deleteConnection": delete_connection,
     "createToken": create_token, "revokeToken": revoke_token, "listMembers": of_canvas, "setMember": set_member,
     "removeMember": remove_member, "showPointer": of_canvas, "deleteCanvas": of_canvas, "deleteAsset": delete_asset, "replayDelivery": replay,

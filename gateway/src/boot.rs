@@ -222,8 +222,8 @@ async fn wait_for_keys(
     }
 }
 
-/// Deletes expired idempotency keys, tokens that were revoked long ago, grants, batches that were set aside, and what the audit keeps no
-/// longer; the gateway owns them.
+/// Deletes expired idempotency keys, tokens that were revoked long ago, grants, device codes, batches that were set aside, and what the
+/// audit keeps no longer; the gateway owns them.
 async fn sweep(app: App, stopping: CancellationToken) {
     const BATCH: i64 = 1000;
     let days = i32::try_from(app.config.idempotency_window.as_secs() / 86_400).unwrap_or(i32::MAX);
@@ -233,6 +233,7 @@ async fn sweep(app: App, stopping: CancellationToken) {
             while db::idempotency::sweep(&mut connection, days, BATCH).await? == BATCH.unsigned_abs() {}
             while db::tokens::sweep(&mut connection, BATCH).await? == BATCH.unsigned_abs() {}
             while db::oauth::sweep(&mut connection, BATCH).await? == BATCH.unsigned_abs() {}
+            db::devices::sweep(&mut connection).await?;
             while db::set_aside::sweep(&mut connection, BATCH).await? == BATCH.unsigned_abs() {}
             crate::audit::sweep(&app, &mut connection).await?;
             Ok::<_, db::Error>(())
@@ -240,7 +241,7 @@ async fn sweep(app: App, stopping: CancellationToken) {
         if let Err(error) = db::deadline::with_long_deadline(swept).await {
             tracing::warn!(
                 error = chain(&error),
-                "idempotency keys, tokens, grants, batches and the audit were not swept, retrying later"
+                "idempotency keys, tokens, grants, device codes, batches and the audit were not swept, retrying later"
             );
         }
     }

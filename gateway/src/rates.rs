@@ -21,8 +21,8 @@ use cache::{Bucket, Cache, Quota, RateDecision};
 use db::accounts::Credential;
 use domain::id::AccountUid;
 use domain::limits::{
-    MEMBER_CHANGES_PER_MINUTE, OAUTH_REGISTRATIONS_PER_MINUTE, OAUTH_TOKENS_PER_MINUTE, POINTERS_PER_MINUTE,
-    SIGN_INS_PER_MINUTE, TOKENS_PER_HOUR,
+    DEVICES_PER_MINUTE, MEMBER_CHANGES_PER_MINUTE, OAUTH_REGISTRATIONS_PER_MINUTE, OAUTH_TOKENS_PER_MINUTE,
+    POINTERS_PER_MINUTE, SIGN_INS_PER_MINUTE, TOKENS_PER_HOUR,
 };
 use http::{HeaderName, HeaderValue};
 use http_body::Body as _;
@@ -61,6 +61,8 @@ pub enum Rate {
     OauthTokens,
     /// Registrations of OAuth clients from an address.
     OauthRegistrations,
+    /// Device codes that an address asks for.
+    Devices,
     /// Pointers that a session sends in the console.
     Pointers,
     /// Changes of members by an account, because each one discloses whether an email is that of an account.
@@ -94,6 +96,9 @@ impl Rate {
                 of_strangers(OAUTH_REGISTRATIONS_PER_MINUTE),
                 "too many registrations from this address",
             ),
+            Self::Devices => {
+                ("oauth-device", of_strangers(DEVICES_PER_MINUTE), "too many device codes for this address")
+            }
             Self::Pointers => {
                 let quota = Quota::per_minute(POINTERS_PER_MINUTE, POINTERS_PER_MINUTE);
                 ("pointers", Some(quota), "a session may send 600 pointers a minute")

@@ -11,7 +11,7 @@ import { BASE_URL, signInLink } from "./service.ts";
 const VERIFIER = "a-verifier-of-forty-three-characters-0123456";
 const CHALLENGE = createHash("sha256").update(VERIFIER).digest("base64url");
 
-async function post(path: string, body: URLSearchParams | string): Promise<Record<string, string>> {
+export async function post(path: string, body: URLSearchParams | string): Promise<Record<string, string>> {
   const type = typeof body === "string" ? "application/json" : "application/x-www-form-urlencoded";
   const response = await fetch(`${BASE_URL}${path}`, { method: "POST", headers: { "Content-Type": type }, body: body.toString() });
   assert(response.ok, await response.clone().text());

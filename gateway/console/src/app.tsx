@@ -20,7 +20,8 @@ const Recipes = later(() => import("./screens/recipes.tsx"), LOADING);
 const Settings = later(async () => ({ default: (await import("./screens/settings/settings.tsx")).Settings }), LOADING);
 const Assets = later(async () => ({ default: (await import("./screens/assets.tsx")).Assets }), LOADING);
 const Admin = later(async () => ({ default: (await import("./screens/admin/admin.tsx")).Admin }), LOADING, false);
-const Authorize = later(async () => ({ default: (await import("./screens/authorize.tsx")).Authorize }), LOADING);
+const Authorize = later(async () => ({ default: (await import("./screens/allow.ts")).Authorize }), LOADING);
+const Device = later(async () => ({ default: (await import("./screens/allow.ts")).Device }), LOADING);
 const Runs = later(async () => ({ default: (await import("./screens/runs.tsx")).Runs }), LOADING);
 
 /** How long after the page is there what the others need is fetched, in milliseconds. */
@@ -45,6 +46,7 @@ export function App() {
               <Route path="/settings/*?">{(params) => <Settings path={params["*"] ?? ""} />}</Route>
               <Route path="/admin/*?">{(params) => <Admin path={params["*"] ?? ""} />}</Route>
               <Route path="/oauth/authorize" component={Authorize} />
+              <Route path="/device" component={Device} />
               <Route path="/runs" component={Runs} />
               <Route path="/assets" component={Assets} />
               <Route component={Missing} />

@@ -15,6 +15,8 @@ export type ProviderConnection = Schemas["ProviderConnection"];
 export type SaveConnection = Schemas["SaveConnection"];
 export type AuthorizedApp = Schemas["AuthorizedApp"];
 export type RequestedAuthorization = Schemas["RequestedAuthorization"];
+export type RequestedDevice = Schemas["RequestedDevice"];
+export type DecideDevice = Schemas["DecideDevice"];
 export type DecideAuthorization = Schemas["DecideAuthorization"];
 export type OpenSession = Schemas["Session"];
 export type Identity = Schemas["IdentitySummary"];
@@ -85,6 +87,11 @@ export const person = {
 
   /** The answer has the address that tells the program. */
   decideAuthorization: (body: DecideAuthorization) => answer(routes.POST("/console/authorizations", { body, signal: patience() })),
+
+  /** What the program asks for that shows a code. */
+  previewDevice: (userCode: string) => answer(routes.POST("/console/devices/preview", { body: { userCode }, signal: patience() })),
+
+  decideDevice: (body: DecideDevice) => done(routes.POST("/console/devices", { body, signal: patience() })),
 
   connections: async (signal: AbortSignal) => (await answer(routes.GET("/console/connections", { signal }))).connections,
 

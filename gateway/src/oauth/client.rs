@@ -18,6 +18,8 @@ const CONTEXT: &str = "client";
 const REGISTERED: &str = "cbi_";
 /// The prefix of the `client_id` of a listed client.
 pub const LISTED: &str = "cbl_";
+/// The `client_id` of the command line.
+pub const COMMAND_LINE: &str = "canvas-cli";
 
 /// A client that may ask for access.
 #[derive(Clone, Debug)]
@@ -38,6 +40,15 @@ struct Metadata {
 }
 
 impl Client {
+    /// The command line of the service.
+    pub fn command_line() -> Self {
+        let (id, name) = (COMMAND_LINE.to_owned(), "Canvas command line".to_owned());
+        Self {
+            recorded: db::oauth::Client { id, kind: AppKind::CommandLine, name, host: None },
+            redirect_uris: vec!["http://127.0.0.1/callback".to_owned()],
+        }
+    }
+
     /// The client with this id; `None` if there is none, or the operator does not admit it.
     pub async fn find(app: &App, id: &str) -> Result<Option<Self>> {
         let is_usable = |uri: &String| redirect::is_usable(uri, &app.config.oauth_redirect_schemes);
@@ -49,6 +60,8 @@ impl Client {
         } else if id.strip_prefix(LISTED).is_some_and(|id| Uuid::try_parse(id).is_ok()) {
             let listed = db::oauth::listed_clients(&mut *app.connection().await?, Some(id)).await?;
             listed.into_iter().next().map(|client| (AppKind::Listed, client.name, client.redirect_uris))
+        } else if id == COMMAND_LINE {
+            return Ok(Some(Self::command_line()));
         } else {
             None
         };

@@ -45,6 +45,15 @@ impl OauthError {
         )
     }
 
+    /// The service has no room for what is asked now.
+    pub fn busy(description: &str, seconds: u64) -> Self {
+        Self {
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            retry_after: Some(seconds),
+            ..Self::new("temporarily_unavailable", description)
+        }
+    }
+
     /// The client is not known, or not admitted here.
     pub fn invalid_client() -> Self {
         let description = "the client is unknown; register it again";

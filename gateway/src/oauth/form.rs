@@ -69,10 +69,10 @@ pub struct Form {
 }
 
 impl Form {
-    /// Reads the body of a request within the rate of its address. What is in the query counts for nothing and may be a secret, so it is
+    /// Reads the body of a request within this rate of its address. What is in the query counts for nothing and may be a secret, so it is
     /// refused.
-    pub async fn receive(app: &App, request: Request) -> Result<Self> {
-        rates::take(app, Rate::OauthTokens, &ClientAddress::from_extensions(request.extensions())).await?;
+    pub async fn receive(app: &App, request: Request, rate: Rate) -> Result<Self> {
+        rates::take(app, rate, &ClientAddress::from_extensions(request.extensions())).await?;
         let (parts, body) = request.into_parts();
         let origin = audit::origin(&parts);
         let request = Request::from_parts(parts, body);

@@ -8,6 +8,7 @@
 
 pub mod challenge;
 pub mod client;
+mod device;
 mod error;
 mod form;
 mod metadata;
@@ -22,6 +23,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::{get, post};
 use domain::API_ROOT;
+use domain::account::{AppKind, Surface};
 use http::Method;
 use http::request::Parts;
 use service::config::{Config, OauthMode};
@@ -36,6 +38,15 @@ const PREFLIGHT: Duration = Duration::from_secs(3600);
 /// Returns `true` if people may authorize programs: the operator allows it, and browsers keep a person's session.
 pub fn is_on(config: &Config) -> bool {
     config.oauth != OauthMode::Off && identity::settings::is_secure(&config.public_url)
+}
+
+/// The kind of client that asks for a token for `resource`.
+pub fn surface(client: &db::oauth::Client, resource: Resource) -> Surface {
+    match (client.kind, resource) {
+        (AppKind::CommandLine, _) => Surface::Cli,
+        (_, Resource::Tools) => Surface::Tool,
+        (_, Resource::Service | Resource::Api) => Surface::Api,
+    }
 }
 
 /// What an access token is for. All three are the same service, and each token is good for all of them.
@@ -96,9 +107,10 @@ pub fn router(app: &App) -> Router<App> {
     let clients = metadata::router(&app.config)
         .route("/oauth/register", post(register::register).fallback(error::unknown_method))
         .route("/oauth/token", post(token::token).fallback(error::unknown_method))
+        .route("/oauth/device", post(device::device).fallback(error::unknown_method))
         .route("/oauth/revoke", post(revoke::revoke).fallback(error::unknown_method))
         .layer(cors);
-    clients.route("/oauth/authorize", get(console::page))
+    clients.route("/oauth/authorize", get(console::page)).route("/device", get(console::page))
 }
 
 /// Returns `true` if a request is to one of the routes of clients, which pages of every origin may call.

@@ -86,7 +86,7 @@ fn answer(app: &App, redirect_uri: &str, state: Option<&str>, told: &[(&str, &st
 }
 
 /// An error code of RFC 6749 or RFC 8707 with its description.
-type Refusal = (&'static str, &'static str);
+pub type Refusal = (&'static str, &'static str);
 
 fn check(app: &App, parameters: &Parameters<'_>) -> Result<(Scopes, Resource, String), Refusal> {
     if parameters.repeated().is_some() {
@@ -116,13 +116,16 @@ fn check(app: &App, parameters: &Parameters<'_>) -> Result<(Scopes, Resource, St
         Some(resource) => Resource::parse(resource, &app.config)
             .ok_or(("invalid_target", "resource is not an address of this service"))?,
     };
-    let unknown = ("invalid_scope", "scope names one that is unknown here, or one without what it needs");
-    let scopes = parse_scopes(parameters.get("scope").unwrap_or_default()).ok_or(unknown)?;
-    let scopes = if scopes.is_empty() { Scopes::from_slice(Scope::ALL) } else { scopes };
-    if scopes.lacking_dependency().is_some() {
-        return Err(unknown);
-    }
-    Ok((scopes, resource, challenge.to_owned()))
+    Ok((requested_scopes(parameters)?, resource, challenge.to_owned()))
+}
+
+/// What a request asks for: all scopes if it names none.
+pub fn requested_scopes(parameters: &Parameters<'_>) -> Result<Scopes, Refusal> {
+    let scopes = parse_scopes(parameters.get("scope").unwrap_or_default());
+    let scopes = scopes.map(|scopes| if scopes.is_empty() { Scopes::from_slice(Scope::ALL) } else { scopes });
+    scopes
+        .filter(|scopes| scopes.lacking_dependency().is_none())
+        .ok_or(("invalid_scope", "scope names one that is unknown here, or one without what it needs"))
 }
 
 /// Space-separated scopes, without those of OpenID Connect; `None` if one is unknown.

@@ -9,12 +9,13 @@ use http::StatusCode;
 use super::error::Result;
 use super::form::Form;
 use crate::console::credential;
+use crate::rates::Rate;
 use crate::state::App;
 
 /// Ends the app of a token, whichever of the two it is. A token that is not one of the client's changes nothing, and the answer does not
 /// tell.
 pub async fn revoke(State(app): State<App>, request: Request) -> Result {
-    let form = Form::receive(&app, request).await?;
+    let form = Form::receive(&app, request, Rate::OauthTokens).await?;
     let parameters = form.parameters()?;
     let (token, client_id) = (parameters.required("token")?, parameters.required("client_id")?);
     let of = |prefix: &str| token.strip_prefix(prefix).and_then(credential::parse);

@@ -1,6 +1,7 @@
 //! `POST /oauth/token`: a client exchanges a code, or a refresh token, for tokens (RFC 6749, section 3.2).
 
-use app::oauth::{Exchange, Named, Outcome, Pair, Presented, Refresh};
+use app::device::Polled;
+use app::oauth::{Exchange, Named, Outcome, Pair, Presented, Proof, Refresh};
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::response::IntoResponse;
@@ -13,11 +14,13 @@ use serde::Serialize;
 
 use super::Resource;
 use super::client::Client;
+use super::device;
 use super::error::{OauthError, Result};
 use super::form::{Form, Parameters};
 use super::request::parse_scopes;
 use crate::console::credential;
 use crate::problem::Problem;
+use crate::rates::Rate;
 use crate::state::{App, retrying};
 
 /// The tokens, in the form of RFC 6749, section 5.1.
@@ -44,11 +47,11 @@ impl From<Pair> for Tokens {
 }
 
 pub async fn token(State(app): State<App>, request: Request) -> Result {
-    let form = Form::receive(&app, request).await?;
+    let form = Form::receive(&app, request, Rate::OauthTokens).await?;
     let parameters = form.parameters()?;
     let grant_type = parameters.required("grant_type")?;
-    if !["authorization_code", "refresh_token"].contains(&grant_type) {
-        let why = "grant_type is authorization_code or refresh_token";
+    if !["authorization_code", "refresh_token", device::GRANT_TYPE].contains(&grant_type) {
+        let why = "grant_type is authorization_code, refresh_token or that of device codes";
         return Err(OauthError::new("unsupported_grant_type", why));
     }
     let client = Client::find(&app, parameters.required("client_id")?).await?.ok_or_else(OauthError::invalid_client)?;
@@ -58,6 +61,7 @@ pub async fn token(State(app): State<App>, request: Request) -> Result {
     }
     let outcome = match grant_type {
         "authorization_code" => exchange(&app, &form.origin, &client, &parameters).await?,
+        device::GRANT_TYPE => poll(&app, &form.origin, &client, &parameters).await?,
         _ => refresh(&app, &form.origin, &client, &parameters).await?,
     };
     match outcome {
@@ -88,7 +92,7 @@ async fn exchange(app: &App, origin: &Origin, client: &Client, parameters: &Para
         (parameters.required("code")?, parameters.required("redirect_uri")?, parameters.required("code_verifier")?);
     let Some(code) = presented(code, "cbc_") else { return Ok(Outcome::Refused) };
     let client_id = client.recorded.id.as_str();
-    let exchange = &Exchange { code, client_id, redirect_uri, verifier };
+    let exchange = &Exchange { code, client_id, proof: Proof::Redirect { redirect_uri, verifier } };
     let exchanged = retrying(|| async {
         let mut transaction = app.transaction().await?;
         let outcome =
@@ -98,6 +102,27 @@ async fn exchange(app: &App, origin: &Origin, client: &Client, parameters: &Para
         Ok(outcome)
     });
     Ok(exchanged.await?)
+}
+
+async fn poll(app: &App, origin: &Origin, client: &Client, parameters: &Parameters<'_>) -> Result<Outcome> {
+    device::require_command_line(parameters)?;
+    let Some(code) = presented(parameters.required("device_code")?, "cbd_") else { return Ok(Outcome::Refused) };
+    let polled = retrying(|| async {
+        let mut transaction = app.transaction().await?;
+        let client_id = &client.recorded.id;
+        let polled =
+            app::device::poll(&mut transaction, app.keys.app(), (lifetimes(app), origin), code, client_id).await?;
+        db::pool::commit(transaction).await?;
+        Ok(polled)
+    });
+    let (error, description) = match polled.await? {
+        Polled::Outcome(outcome) => return Ok(outcome),
+        Polled::Pending => ("authorization_pending", "nobody has decided yet"),
+        Polled::TooEarly => ("slow_down", "wait 5 seconds more between two requests"),
+        Polled::Denied => ("access_denied", "the person denied access"),
+        Polled::Expired => ("expired_token", "the device code has expired"),
+    };
+    Err(OauthError::new(error, description))
 }
 
 async fn refresh(app: &App, origin: &Origin, client: &Client, parameters: &Parameters<'_>) -> Result<Outcome> {

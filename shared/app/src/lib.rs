@@ -11,6 +11,7 @@ pub mod canvas;
 pub mod command;
 pub mod connection;
 pub mod delivery;
+pub mod device;
 pub mod error;
 pub mod graphs;
 pub mod job;

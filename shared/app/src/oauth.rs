@@ -24,18 +24,22 @@ pub struct Allowed<'a> {
     pub account: &'a AccountUid,
     /// The client.
     pub client: &'a Client,
-    /// Where the code is sent.
-    pub redirect_uri: &'a str,
     /// The scopes.
     pub scopes: Scopes,
     /// Kind of client, for activity.
     pub surface: Surface,
-    /// The S256 challenge of the request.
-    pub challenge: &'a str,
     /// What the app may spend.
     pub budgets: &'a [Budget],
     /// Days until the app ends; `None`: it does not end by itself.
     pub expires_days: Option<u32>,
+}
+
+/// How the code of a request is bound to its client.
+pub struct Binding<'a> {
+    /// Where the code is sent.
+    pub redirect_uri: &'a str,
+    /// The S256 challenge of the request.
+    pub challenge: &'a str,
 }
 
 /// Grants what a person allowed. Returns the code, which is not stored.
@@ -43,18 +47,36 @@ pub struct Allowed<'a> {
 /// # Errors
 ///
 /// The rules of budgets.
-pub async fn allow(conn: &mut PgConnection, actor: &Actor, keys: &AppKeys, allowed: &Allowed<'_>) -> Result<String> {
-    crate::budget::check(allowed.budgets)?;
+pub async fn allow(
+    conn: &mut PgConnection,
+    actor: &Actor,
+    keys: &AppKeys,
+    allowed: &Allowed<'_>,
+    binding: &Binding<'_>,
+) -> Result<String> {
     let (id, secret) = (Uuid::now_v7(), service::random::token_secret());
+    grant(conn, actor, allowed, (id, &keys.hash(AppSecret::Code, &secret)), Some(binding)).await?;
+    Ok(format!("cbc_{id}.{secret}"))
+}
+
+/// Grants what a person allowed to who has the code with this hash; without a binding, it is a device code.
+pub(crate) async fn grant(
+    conn: &mut PgConnection,
+    actor: &Actor,
+    allowed: &Allowed<'_>,
+    (id, code_hash): (Uuid, &[u8]),
+    binding: Option<&Binding<'_>>,
+) -> Result<()> {
+    crate::budget::check(allowed.budgets)?;
     let grant = NewGrant {
         id,
         account: allowed.account,
         client: allowed.client,
-        redirect_uri: allowed.redirect_uri,
+        redirect_uri: binding.map(|binding| binding.redirect_uri),
         scopes: allowed.scopes,
         surface: allowed.surface,
-        challenge: allowed.challenge,
-        code_hash: &keys.hash(AppSecret::Code, &secret),
+        challenge: binding.map(|binding| binding.challenge),
+        code_hash,
         expires_days: allowed.expires_days,
     };
     db::oauth::create(conn, &grant).await?;
@@ -67,7 +89,7 @@ pub async fn allow(conn: &mut PgConnection, actor: &Actor, keys: &AppKeys, allow
         expires_days: allowed.expires_days,
     };
     audit::write(conn, actor, Some(allowed.account), &event).await?;
-    Ok(format!("cbc_{id}.{secret}"))
+    Ok(())
 }
 
 /// A pair of tokens.
@@ -103,10 +125,40 @@ pub struct Exchange<'a> {
     pub code: Presented<'a>,
     /// The client.
     pub client_id: &'a str,
-    /// Where the code was sent.
-    pub redirect_uri: &'a str,
-    /// The PKCE verifier.
-    pub verifier: &'a str,
+    /// That the code was sent to it.
+    pub proof: Proof<'a>,
+}
+
+/// What proves that a code was sent to who presents it.
+pub enum Proof<'a> {
+    /// An authorization code went through a browser.
+    Redirect {
+        /// Where it was sent.
+        redirect_uri: &'a str,
+        /// The PKCE verifier.
+        verifier: &'a str,
+    },
+    /// A device code was given to the client itself.
+    Device,
+}
+
+impl Proof<'_> {
+    fn secret(&self) -> AppSecret {
+        match self {
+            Self::Redirect { .. } => AppSecret::Code,
+            Self::Device => AppSecret::Device,
+        }
+    }
+
+    fn holds(&self, grant: &Grant) -> bool {
+        match self {
+            Self::Redirect { redirect_uri, verifier } => {
+                grant.redirect_uri.as_deref() == Some(*redirect_uri)
+                    && grant.challenge.as_ref() == Some(&code_challenge(verifier))
+            }
+            Self::Device => true,
+        }
+    }
 }
 
 /// Exchanges a code for the first pair of tokens. A code that was presented before, or with a wrong client, address or verifier, is good for
@@ -123,15 +175,13 @@ pub async fn exchange(
 ) -> Result<Outcome> {
     let (id, secret) = exchange.code;
     let Some(grant) = db::oauth::lock_grant(conn, id).await? else { return Ok(Outcome::Refused) };
-    if !keys.verify(AppSecret::Code, secret, &grant.code_hash) {
+    if !keys.verify(exchange.proof.secret(), secret, &grant.code_hash) {
         return Ok(Outcome::Refused);
     }
     if grant.code_was_used {
         return end(conn, origin, &grant, &Event::AppCodeReused { app: id }).await;
     }
-    let is_of_client = grant.client.id == exchange.client_id
-        && grant.redirect_uri == exchange.redirect_uri
-        && code_challenge(exchange.verifier) == grant.challenge;
+    let is_of_client = grant.client.id == exchange.client_id && exchange.proof.holds(&grant);
     if !is_of_client || !grant.code_is_fresh {
         db::oauth::use_code(conn, id).await?;
         return Ok(Outcome::Refused);

@@ -12,7 +12,8 @@ use crate::args::Global;
 use crate::failure::{Failure, Outcome, no_token, usage};
 use crate::journal::Entry;
 use crate::output::Output;
-use crate::profile::Configuration;
+use crate::profile::{Configuration, Profile};
+use crate::refreshing::Refreshing;
 
 /// The client, the output and the address that a command works with.
 pub struct Context {
@@ -32,18 +33,27 @@ const SURFACE: HeaderName = HeaderName::from_static("x-service-agent-surface");
 /// An object, which a request consists of.
 pub type Body = Map<String, Value>;
 
-/// The address and token in use: flags, then the environment, then the profile.
-pub fn credentials(global: &Global) -> Outcome<(String, String)> {
-    let environment = std::env::var("CANVAS_TOKEN").ok().filter(|token| !token.is_empty());
+/// What is sent to the service as the credential.
+pub enum Credential {
+    /// A token.
+    Token(String),
+    /// The token of the profile with this name, which may be replaced meanwhile.
+    Profile(String, Profile),
+}
+
+/// The address and credential in use: flags, then the environment, then the profile.
+fn credentials(global: &Global) -> Outcome<(String, Credential)> {
+    let environment = std::env::var("CANVAS_TOKEN").ok().filter(|token| !token.is_empty()).map(Credential::Token);
     let named = global.profile.as_ref().filter(|_| !global.address_precedes_profile);
+    let stored = |(name, profile): (&String, &Profile)| Credential::Profile(name.clone(), profile.clone());
     if let (None, Some(url)) = (named, &global.base_url) {
-        let token = match environment {
+        let credential = match environment {
             Some(token) => Some(token),
             // A token is sent to the service it is from, and to no other.
-            None => Configuration::load()?.of_service(url).map(|profile| profile.token.clone()),
+            None => Configuration::load()?.of_service(url).map(stored),
         };
-        return match token {
-            Some(token) => Ok((url.clone(), token)),
+        return match credential {
+            Some(credential) => Ok((url.clone(), credential)),
             None => no_token(format!(
                 "there is no token for {url}: run `canvas login --base-url {url}`, or set CANVAS_TOKEN"
             )),
@@ -54,30 +64,39 @@ pub fn credentials(global: &Global) -> Outcome<(String, String)> {
         let advice = "no service is named: run `canvas login --base-url URL`, or set CANVAS_BASE_URL and CANVAS_TOKEN";
         return if environment.is_some() { usage(advice) } else { no_token(advice) };
     };
-    let Some(profile) = configuration.profiles.get(name) else {
+    let Some(profile) = configuration.profiles.get_key_value(name) else {
         return usage(format!("there is no profile {name}: `canvas profile list` shows them"));
     };
-    let token = environment.filter(|_| named.is_none()).unwrap_or_else(|| profile.token.clone());
-    Ok((profile.base_url.clone(), token))
+    let credential = environment.filter(|_| named.is_none()).unwrap_or_else(|| stored(profile));
+    Ok((profile.1.base_url.clone(), credential))
 }
 
-/// A client of the service at `origin`.
-pub fn connect(origin: &str, token: &str) -> Outcome<Client> {
+/// The service at `origin`.
+pub fn network(origin: &str) -> Outcome<Network> {
     if !origin.starts_with("https://") && !origin.starts_with("http://") {
         return usage(format!("{origin} is not an address: it begins with https:// or http://"));
     }
     let agent = concat!("canvas/", env!("CARGO_PKG_VERSION"));
-    let network = Network::new(origin, agent).map_err(client::Error::from)?;
-    let Some(client) = Client::new(network).with_token(token) else {
-        return usage("the token has characters that no token has");
+    Ok(Network::new(origin, agent).map_err(client::Error::from)?)
+}
+
+/// A client of the service at `origin`.
+pub fn connect(origin: &str, credential: Credential) -> Outcome<Client> {
+    let network = network(origin)?;
+    let client = match credential {
+        Credential::Token(token) => Client::new(network).with_token(&token),
+        Credential::Profile(name, profile) => Some(Client::new(Refreshing::new(network, name, profile))),
     };
-    Ok(client.with_header(SURFACE, HeaderValue::from_static("cli")))
+    match client {
+        Some(client) => Ok(client.with_header(SURFACE, HeaderValue::from_static("cli"))),
+        None => usage("the token has characters that no token has"),
+    }
 }
 
 impl Context {
     pub fn new(global: &Global) -> Outcome<Self> {
-        let (origin, token) = credentials(global)?;
-        let client = connect(&origin, &token)?;
+        let (origin, credential) = credentials(global)?;
+        let client = connect(&origin, credential)?;
         let origin = origin.trim_end_matches('/').to_owned();
         let output = Output::new(global.json, global.quiet);
         Ok(Self { client, origin, output, interrupt_message: Mutex::default(), entries: Mutex::default() })

@@ -216,7 +216,7 @@ fn refusal(problem: &Problem) -> String {
         lines.push(format!("  changed by others: {}", joined(changed, ", ")));
     }
     let advice = match problem.code.as_str() {
-        "unauthorized" => Some("make a token in the console (Settings, Tokens) and run `canvas login`"),
+        "unauthorized" => Some("run `canvas login`, or make a token in the console (Settings, Tokens)"),
         "conflict" if details.current_revision.is_some() => {
             Some("the canvas has changed: look at it again, or repeat with --rebase")
         }

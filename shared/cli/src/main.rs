@@ -6,10 +6,12 @@ mod context;
 mod failure;
 mod journal;
 mod names;
+mod oauth;
 mod output;
 mod profile;
 #[cfg(test)]
 mod reference;
+mod refreshing;
 mod terminal;
 
 use args::{Apply, Arguments, Command};
@@ -61,14 +63,9 @@ async fn run(arguments: Arguments) -> Outcome {
             output::put(format!("{:#}\n", args::example(&kind)).as_bytes());
             return Ok(());
         }
-        Command::Login(login) => {
-            return tokio::select! {
-                outcome = commands::account::login(&global, &login) => outcome,
-                _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted(None)),
-            };
-        }
-        Command::Logout => return commands::account::logout(&global),
-        Command::Profile(profile) => return commands::account::profile(&global, &profile),
+        Command::Login(login) => return interruptible(commands::login::login(&global, &login)).await,
+        Command::Logout => return interruptible(commands::login::logout(&global)).await,
+        Command::Profile(profile) => return interruptible(commands::account::profile(&global, &profile)).await,
         Command::Skills(skills) => return commands::skills::run(&global, &skills),
         _ => Context::new(&global)?,
     };
@@ -81,6 +78,14 @@ async fn run(arguments: Arguments) -> Outcome {
             let message = context.interrupt_message.lock().ok().and_then(|mut message| message.take());
             Err(Failure::Interrupted(message))
         }
+    }
+}
+
+/// The outcome of a command that leaves nothing behind when it is interrupted.
+async fn interruptible(command: impl Future<Output = Outcome>) -> Outcome {
+    tokio::select! {
+        outcome = command => outcome,
+        _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted(None)),
     }
 }
 

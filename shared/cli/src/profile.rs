@@ -1,17 +1,23 @@
 //! Stored addresses and tokens: `$XDG_CONFIG_HOME/canvas/config.toml`.
 
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tokio::time::{sleep, timeout};
 
 use crate::failure::{Outcome, file, usage};
 
+/// How long another process may take for a change.
+const LOCK_WAIT: Duration = Duration::from_secs(10);
+const LOCK_INTERVAL: Duration = Duration::from_millis(20);
+
 /// The configuration.
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Configuration {
     /// Name of the profile that is used unless another one is named.
@@ -26,16 +32,41 @@ pub struct Configuration {
 }
 
 /// A service, and a token of it.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
     /// Origin of the service.
     pub base_url: String,
     /// The token.
     pub token: String,
+    /// How the token is replaced, if a person allowed access in the browser.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refresh: Option<Refresh>,
+}
+
+/// How an access token is replaced.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Refresh {
+    /// The refresh token.
+    pub token: String,
+    /// From when on, in seconds since 1970.
+    pub at: i64,
+}
+
+/// The time in seconds since 1970.
+pub fn now() -> i64 {
+    #[expect(clippy::disallowed_methods, reason = "the age of a stored token is judged by the clock of this machine")]
+    let now = chrono::Utc::now();
+    now.timestamp()
 }
 
 impl Profile {
+    /// Returns `true` if it is time to replace the token.
+    pub fn is_due(&self) -> bool {
+        self.refresh.as_ref().is_some_and(|refresh| refresh.at <= now())
+    }
+
     /// Returns `true` if the profile is for the service at this address.
     pub fn is_of(&self, url: &str) -> bool {
         self.base_url.trim_end_matches('/') == url.trim_end_matches('/')
@@ -48,9 +79,22 @@ impl Configuration {
         self.profiles.get(self.current.as_ref()?)
     }
 
-    /// A profile of the service at this address: the one that is in use before others.
-    pub fn of_service(&self, url: &str) -> Option<&Profile> {
-        self.current().into_iter().chain(self.profiles.values()).find(|profile| profile.is_of(url))
+    /// A profile of the service at this address, with its name: the one that is in use before others.
+    pub fn of_service(&self, url: &str) -> Option<(&String, &Profile)> {
+        let current = self.current.as_ref().and_then(|name| self.profiles.get_key_value(name));
+        current.into_iter().chain(&self.profiles).find(|(_, profile)| profile.is_of(url))
+    }
+
+    /// Changes the configuration. Processes do so in turn, so that none of them undoes the change of another one.
+    pub async fn change<T>(edit: impl AsyncFnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
+        let _lock = lock().await?;
+        let before = Self::load()?;
+        let mut configuration = before.clone();
+        let result = edit(&mut configuration).await?;
+        if configuration != before {
+            configuration.save()?;
+        }
+        Ok(result)
     }
 
     /// Reads the configuration; an empty one when there is none. Others must not be able to read the file, because it holds tokens.
@@ -69,7 +113,7 @@ impl Configuration {
     }
 
     /// Replaces the file by one that only its owner can read.
-    pub fn save(&self) -> Outcome {
+    fn save(&self) -> Outcome {
         let path = path()?;
         let text = toml::to_string(self).or_else(|error| usage(error.to_string()))?;
         let new = path.with_extension("new");
@@ -86,6 +130,27 @@ impl Configuration {
         };
         write().map_err(|error| file(&path, &error))
     }
+}
+
+/// The lock of the configuration, which ends when it is dropped. `None` if another process keeps it for too long, or the file system has
+/// no locks: then the change is made without it.
+async fn lock() -> Outcome<Option<File>> {
+    let path = path()?.with_extension("lock");
+    let open = || OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
+    let lock = open().or_else(|error| match path.parent() {
+        Some(directory) if error.kind() == ErrorKind::NotFound => fs::create_dir_all(directory).and_then(|()| open()),
+        _ => Err(error),
+    });
+    let lock = lock.map_err(|error| file(&path, &error))?;
+    let locked = timeout(LOCK_WAIT, async {
+        loop {
+            match lock.try_lock() {
+                Err(TryLockError::WouldBlock) => sleep(LOCK_INTERVAL).await,
+                tried => return tried.is_ok(),
+            }
+        }
+    });
+    Ok(locked.await.unwrap_or(false).then_some(lock))
 }
 
 fn path() -> Outcome<PathBuf> {

@@ -16,6 +16,7 @@ pub mod connections;
 pub mod deadline;
 pub mod deliveries;
 mod detach;
+pub mod devices;
 pub mod element_collections;
 pub mod elements;
 pub mod error;

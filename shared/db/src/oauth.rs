@@ -40,14 +40,14 @@ pub struct NewGrant<'a> {
     pub account: &'a AccountUid,
     /// The client.
     pub client: &'a Client,
-    /// Where the code is sent.
-    pub redirect_uri: &'a str,
+    /// Where the code is sent; none for a device code.
+    pub redirect_uri: Option<&'a str>,
     /// What is granted.
     pub scopes: Scopes,
     /// Kind of client, for activity.
     pub surface: Surface,
-    /// The S256 challenge of the client.
-    pub challenge: &'a str,
+    /// The S256 challenge of the client; none for a device code.
+    pub challenge: Option<&'a str>,
     /// Keyed hash of the code's secret.
     pub code_hash: &'a [u8],
     /// Days until the app ends; `None`: it does not end by itself.
@@ -91,14 +91,14 @@ pub struct Grant {
     pub account: AccountUid,
     /// The client.
     pub client: Client,
-    /// Where the code was sent.
-    pub redirect_uri: String,
+    /// Where the code was sent; none for a device code.
+    pub redirect_uri: Option<String>,
     /// What was granted.
     pub scopes: Scopes,
     /// Kind of client, for activity.
     pub surface: Surface,
-    /// The S256 challenge of the client.
-    pub challenge: String,
+    /// The S256 challenge of the client; none for a device code.
+    pub challenge: Option<String>,
     /// Keyed hash of the code's secret.
     pub code_hash: Vec<u8>,
     /// `true` if the code was neither presented nor is it too old.

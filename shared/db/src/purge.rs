@@ -255,6 +255,7 @@ pub async fn account(conn: &mut PgConnection, account: &AccountUid) -> Result<Pu
     sqlx::query!("DELETE FROM budgets WHERE account_uid = $1", uid).execute(&mut *conn).await?;
     sqlx::query!("DELETE FROM identities WHERE account_uid = $1", uid).execute(&mut *conn).await?;
     sqlx::query!("DELETE FROM oauth_grants WHERE account_uid = $1", uid).execute(&mut *conn).await?;
+    sqlx::query!("DELETE FROM device_misses WHERE account_uid = $1", uid).execute(&mut *conn).await?;
     let tokens = sqlx::query!("DELETE FROM tokens WHERE account_uid = $1", uid).execute(&mut *conn).await?;
     sqlx::query!("DELETE FROM account_sessions WHERE account_uid = $1", uid).execute(&mut *conn).await?;
     // Deferred triggers would otherwise run at the commit and count for an account whose counter was deleted.

@@ -167,6 +167,8 @@ named! {
         Registered = "registered",
         /// The operator listed it.
         Listed = "listed",
+        /// It is the command line of the service.
+        CommandLine = "command_line",
     }
 }
 

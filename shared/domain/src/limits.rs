@@ -137,6 +137,18 @@ pub const REDIRECT_URIS_MAX: usize = 5;
 pub const CLIENT_ID_MAX: usize = 1500;
 /// Outputs a day of an app that may generate, unless the person decides otherwise.
 pub const OAUTH_DEFAULT_OUTPUTS: i64 = 100;
+/// Seconds that a device code waits for a person.
+pub const DEVICE_SECONDS: u32 = 600;
+/// Seconds between two requests with a device code; each that comes too early adds as many, up to [`DEVICE_INTERVAL_MAX`].
+pub const DEVICE_INTERVAL: u32 = 5;
+/// The most seconds between two requests with a device code: less than the 60 that it is good for once a person has allowed it.
+pub const DEVICE_INTERVAL_MAX: u32 = 30;
+/// Device codes that wait for a person, in the installation.
+pub const DEVICES_MAX: i64 = 1000;
+/// Device codes from an address in a minute.
+pub const DEVICES_PER_MINUTE: u32 = 5;
+/// User codes that wait for nobody, of an account in an hour.
+pub const DEVICE_MISSES_MAX: i64 = 10;
 /// `state` of an authorization request, in bytes.
 pub const OAUTH_STATE_MAX: usize = 2048;
 /// Query of an authorization request, in bytes.

@@ -27,6 +27,11 @@ pub fn letters<const N: usize>() -> String {
     bytes::<N>().iter().map(|byte| char::from(b'a' + byte % 26)).collect()
 }
 
+/// `N` random letters of `alphabet`, for codes that people type.
+pub fn code<const N: usize>(alphabet: &[u8]) -> String {
+    (0..N).map(|_| char::from(alphabet[rand::random_range(0..alphabet.len())])).collect()
+}
+
 /// A uniformly distributed number in `[0, 1)`, for jitter.
 pub fn fraction() -> f64 {
     rand::random()

@@ -1,6 +1,7 @@
 //! The command line `canvas` (docs/reference/canvas.md).
 
 mod answers;
+mod login;
 mod names;
 mod profiles;
 mod repetition;

@@ -124,7 +124,7 @@ fn on_terminal(shell: &Shell, line: &str) -> Child {
 
 #[tokio::test]
 async fn a_token_is_asked_for_on_a_terminal_alone() {
-    let stack = &Stack::without_workers().await;
+    let stack = &Stack::builder().env("CANVAS_OAUTH", "off").shared().await;
     let shell = Shell::new();
     let line = format!("{} login --base-url {} 2>log; echo status $?", binary("canvas").display(), stack.origin(0));
     let mut terminal = on_terminal(&shell, &line);
@@ -137,7 +137,7 @@ async fn a_token_is_asked_for_on_a_terminal_alone() {
 
 #[tokio::test]
 async fn an_interrupted_login_leaves_the_terminal_with_its_echo() {
-    let stack = &Stack::without_workers().await;
+    let stack = &Stack::builder().env("CANVAS_OAUTH", "off").shared().await;
     let shell = Shell::new();
     // The terminal interrupts the shell, too, which goes on.
     let login = format!("{} login --base-url {}", binary("canvas").display(), stack.origin(0));

@@ -162,6 +162,13 @@ impl Recorder {
             ("code_verifier", verifier),
         ];
         client.form("/oauth/token", &exchange).await.expect(200);
+        let asked = client.form("/oauth/device", &[("client_id", "canvas-cli"), ("scope", "canvas:read")]).await.ok();
+        let user_code = text(&asked, "/user_code");
+        self.names.insert(user_code.to_owned(), "BCDF-GHJK".to_owned());
+        let request = json!({"userCode": user_code});
+        self.visit(page, "previewDevice", Method::POST, "/console/devices/preview", request).await;
+        let request = json!({"userCode": user_code, "decision": "deny"});
+        self.visit(page, "decideDevice", Method::POST, "/console/devices", request).await;
         let list = self.visit(page, "listApps", Method::GET, "/console/apps?limit=1", Value::Null).await;
         let path = format!("/console/apps/{}", text(&list, "/apps/0/id"));
         let budgets = json!({"budgets": [{"unit": "credits", "period": "month", "max": 100}]});

@@ -39,12 +39,16 @@ async fn the_documents_lead_from_a_resource_to_the_endpoints() {
         ("token_endpoint", "/oauth/token"),
         ("registration_endpoint", "/oauth/register"),
         ("revocation_endpoint", "/oauth/revoke"),
+        ("device_authorization_endpoint", "/oauth/device"),
     ] {
         assert_eq!(document[member], format!("{origin}{path}"));
     }
     for (member, values) in [
         ("response_types_supported", json!(["code"])),
-        ("grant_types_supported", json!(["authorization_code", "refresh_token"])),
+        (
+            "grant_types_supported",
+            json!(["authorization_code", "refresh_token", "urn:ietf:params:oauth:grant-type:device_code"]),
+        ),
         ("code_challenge_methods_supported", json!(["S256"])),
         ("token_endpoint_auth_methods_supported", json!(["none"])),
         ("scopes_supported", json!(SCOPES)),
@@ -120,14 +124,18 @@ async fn without_oauth_there_is_no_trace_of_it() {
     ] {
         anonymous.get(path).await.expect(404);
     }
-    for path in ["/oauth/token", "/oauth/register", "/oauth/revoke"] {
+    for path in ["/oauth/token", "/oauth/register", "/oauth/revoke", "/oauth/device"] {
         assert_eq!(anonymous.form(path, &[]).attempt().await.expect("is answered").status, 404, "{path}");
     }
-    assert_eq!(anonymous.navigate("/oauth/authorize").await.0, 404);
+    for path in ["/oauth/authorize", "/device"] {
+        assert_eq!(anonymous.navigate(path).await.0, 404, "{path}");
+    }
     let reply = anonymous.get("/canvases").await.expect(401);
     assert_eq!(reply.header("www-authenticate"), Some("Bearer"));
     let person = stack.person(&stack.account().await).await;
     person.send("/authorizations/preview", &json!({"query": ""})).await.expect(404);
     person.send("/authorizations", &json!({"query": "", "decision": "allow"})).await.expect(404);
+    person.send("/devices/preview", &json!({"userCode": "BCDFGHJK"})).await.expect(404);
+    person.send("/devices", &json!({"userCode": "BCDFGHJK", "decision": "allow"})).await.expect(404);
     person.get("/apps").await.expect(200);
 }

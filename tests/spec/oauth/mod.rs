@@ -4,6 +4,7 @@ mod budgets;
 mod clients;
 mod codes;
 mod consent;
+mod devices;
 mod metadata;
 mod refresh;
 mod revocation;

@@ -1,11 +1,11 @@
 //! `/console/authorizations`: a person decides whether a program gets access.
 
-use app::oauth::Allowed;
+use app::oauth::{Allowed, Binding};
 use app::token::lacking_scope;
 use axum::extract::State;
 use db::audit::{self, Event};
 use domain::Violation;
-use domain::account::{AppKind, Scope, Scopes, Surface};
+use domain::account::{AppKind, Scope, Scopes};
 use domain::budget::{self, Budget, BudgetPeriod, BudgetUnit};
 use domain::limits::{OAUTH_DEFAULT_OUTPUTS, OAUTH_QUERY_MAX};
 use serde::{Deserialize, Serialize};
@@ -14,9 +14,9 @@ use utoipa::ToSchema;
 
 use crate::console::person::Person;
 use crate::extract::json::{Input, JsonBody};
+use crate::oauth;
 use crate::oauth::redirect::{Target, target};
 use crate::oauth::request::{AuthorizationRequest, Query};
-use crate::oauth::{self, Resource};
 use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result};
 use crate::rates::{self, Rate};
@@ -94,14 +94,6 @@ impl From<Target> for RedirectTarget {
     }
 }
 
-/// The kind of client that asks for a token for `resource`.
-fn surface(resource: Resource) -> Surface {
-    match resource {
-        Resource::Tools => Surface::Tool,
-        Resource::Service | Resource::Api => Surface::Api,
-    }
-}
-
 /// Preview an authorization
 ///
 /// Tells what a program asks for with the query of `/oauth/authorize`, and who gets the answer. It changes nothing. A query whose client or
@@ -136,7 +128,7 @@ pub async fn preview(State(app): State<App>, _: Person, body: JsonBody) -> Resul
 }
 
 /// The budgets of an app whose person has not said otherwise: none if it cannot generate.
-fn preset(config: &Config, scopes: Scopes) -> Vec<Budget> {
+pub fn preset(config: &Config, scopes: Scopes) -> Vec<Budget> {
     if !scopes.iter().any(|scope| matches!(scope, Scope::ImageGenerate | Scope::VideoGenerate)) {
         return Vec::new();
     }
@@ -146,12 +138,12 @@ fn preset(config: &Config, scopes: Scopes) -> Vec<Budget> {
     vec![credits, outputs]
 }
 
-fn require_oauth(app: &App) -> Result<()> {
+pub fn require_oauth(app: &App) -> Result<()> {
     if oauth::is_on(&app.config) { Ok(()) } else { Err(Problem::NotFound("path")) }
 }
 
 /// A decision.
-#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Decision {
     /// The program gets access.
@@ -196,18 +188,25 @@ impl Input for DecideAuthorization {
     const LIMIT: usize = 2 * OAUTH_QUERY_MAX;
 }
 
-impl DecideAuthorization {
-    /// The granted scopes and the budgets; every rule that the decision breaks.
-    fn granted(&self, config: &Config, requested: Scopes) -> Result<(Scopes, Vec<Budget>)> {
-        let granted = self.scopes.as_ref().map_or(requested, |scopes| scopes.iter().copied().collect());
-        let wider: Vec<_> = requested.missing(granted).iter().map(|scope| scope.to_string()).collect();
-        let wider = (!wider.is_empty())
-            .then(|| Violation::new("scopes", format!("has what the program did not ask for: {}", wider.join(", "))));
-        let budgets = self.budgets.clone().unwrap_or_else(|| preset(config, granted));
-        let of_budgets = budget::violations(&budgets);
-        let violations: Vec<_> = wider.into_iter().chain(lacking_scope(granted)).chain(of_budgets).collect();
-        if violations.is_empty() { Ok((granted, budgets)) } else { Err(Problem::Invalid(violations)) }
-    }
+/// The granted scopes and the budgets of a decision about `requested`.
+///
+/// # Errors
+///
+/// Every rule that the decision breaks.
+pub fn granted(
+    config: &Config,
+    requested: Scopes,
+    scopes: Option<Vec<Scope>>,
+    budgets: Option<Vec<Budget>>,
+) -> Result<(Scopes, Vec<Budget>)> {
+    let granted = scopes.map_or(requested, |scopes| scopes.into_iter().collect());
+    let wider: Vec<_> = requested.missing(granted).iter().map(|scope| scope.to_string()).collect();
+    let wider = (!wider.is_empty())
+        .then(|| Violation::new("scopes", format!("has what the program did not ask for: {}", wider.join(", "))));
+    let budgets = budgets.unwrap_or_else(|| preset(config, granted));
+    let of_budgets = budget::violations(&budgets);
+    let violations: Vec<_> = wider.into_iter().chain(lacking_scope(granted)).chain(of_budgets).collect();
+    if violations.is_empty() { Ok((granted, budgets)) } else { Err(Problem::Invalid(violations)) }
 }
 
 /// Where the person goes next.
@@ -241,21 +240,20 @@ pub async fn decide(State(app): State<App>, person: Person, body: JsonBody) -> R
             request.answer(&app, &[("error", "access_denied"), ("error_description", "the person denied access")])
         }
         Decision::Allow => {
-            let (scopes, budgets) = body.granted(&app.config, request.scopes)?;
+            let (scopes, budgets) = granted(&app.config, request.scopes, body.scopes, body.budgets)?;
             let Canvases::All = body.canvases.unwrap_or(Canvases::All);
             rates::take(&app, Rate::Tokens, &person.account).await?;
             let allowed = Allowed {
                 account: &person.account,
                 client: &request.client.recorded,
-                redirect_uri: &request.redirect_uri,
                 scopes,
-                surface: surface(request.resource),
-                challenge: &request.challenge,
+                surface: oauth::surface(&request.client.recorded, request.resource),
                 budgets: &budgets,
                 expires_days: body.expires_days,
             };
+            let binding = &Binding { redirect_uri: &request.redirect_uri, challenge: &request.challenge };
             let mut transaction = app.transaction().await?;
-            let code = app::oauth::allow(&mut transaction, person.actor(), app.keys.app(), &allowed).await?;
+            let code = app::oauth::allow(&mut transaction, person.actor(), app.keys.app(), &allowed, binding).await?;
             db::pool::commit(transaction).await?;
             request.answer(&app, &[("code", &code)])
         }

@@ -9,6 +9,7 @@ mod canvases;
 mod connections;
 mod credit;
 mod deliveries;
+mod devices;
 mod identities;
 mod members;
 mod oidc;
@@ -44,6 +45,8 @@ pub fn documented() -> (Router<App>, Value) {
         .routes(routes!(tokens::set_budgets))
         .routes(routes!(authorizations::preview))
         .routes(routes!(authorizations::decide))
+        .routes(routes!(devices::preview))
+        .routes(routes!(devices::decide))
         .routes(routes!(apps::list))
         .routes(routes!(apps::revoke))
         .routes(routes!(apps::set_budgets))

@@ -4,7 +4,14 @@ use clap::Command;
 
 /// The lines of examples by the name of the command.
 const EXAMPLES: &[(&str, &[&str])] = &[
-    ("login", &["canvas login --base-url https://canvas.example.com", "canvas login --token-stdin <token.txt"]),
+    (
+        "login",
+        &[
+            "canvas login --base-url https://canvas.example.com",
+            "canvas login --device",
+            "canvas login --token-stdin <token.txt",
+        ],
+    ),
     ("logout", &["canvas logout"]),
     ("whoami", &["canvas whoami", "canvas whoami --json | jq .creditBalance"]),
     ("profile list", &["canvas profile list"]),

@@ -111,9 +111,9 @@ fn one_of<T: Copy>(all: &[T], name: fn(T) -> &'static str) -> PossibleValuesPars
 
 #[derive(Subcommand)]
 pub enum Command {
-    /// Store a token for an address
+    /// Sign in to a service in the browser, or store a token of it
     Login(Login),
-    /// Forget the token of a profile
+    /// End the access of a profile and forget it
     Logout,
     /// Show whose token is used, what it may do and the balance
     Whoami,
@@ -222,8 +222,11 @@ pub enum Command {
 
 #[derive(Args)]
 pub struct Login {
-    /// Read the token from standard input instead of asking for it
+    /// Show a code to type in a browser on another machine
     #[arg(long)]
+    pub device: bool,
+    /// Read an agent token from standard input instead
+    #[arg(long, conflicts_with = "device")]
     pub token_stdin: bool,
 }
 

@@ -1,6 +1,4 @@
-//! Signing in, and what the token may do.
-
-use std::io::{IsTerminal, stdin};
+//! What the token may do.
 
 use client::{Client, queue_in_words};
 use domain::Timestamp;
@@ -13,80 +11,29 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::canvases::listed;
-use crate::args::{Global, Listing, Login, Profile as ProfileCommand};
-use crate::context::{Context, connect, text_or_stdin};
+use crate::args::{Global, Listing, Profile as ProfileCommand};
+use crate::context::Context;
 use crate::failure::{Failure, Outcome, usage};
 use crate::output::{Output, joined, rows, text, time};
-use crate::profile::{Configuration, Profile};
-use crate::terminal;
+use crate::profile::Configuration;
 
 /// A clock that is further off than this makes signatures and expiries look wrong.
 const SKEW_MAX_SECONDS: i64 = 30;
 
-pub async fn login(global: &Global, login: &Login) -> Outcome {
-    let mut configuration = Configuration::load()?;
-    let name = global.profile.clone().or_else(|| configuration.current.clone());
-    let known = name.as_ref().and_then(|name| configuration.profiles.get(name));
-    let Some(url) = global.base_url.clone().or_else(|| known.map(|profile| profile.base_url.clone())) else {
-        return usage("name the service: canvas login --base-url URL");
-    };
-    let token = token(login, &url).await?;
-    let client = connect(&url, &token)?;
-    let status = client.get_auth_status().await?;
-    let host = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest).trim_end_matches('/');
-    // The profile that is in use keeps its name and gets the new token, unless it is of another service.
-    let known = configuration.current.clone().filter(|_| configuration.current().is_some_and(|it| it.is_of(&url)));
-    let name = global.profile.clone().or(known).unwrap_or_else(|| host.to_owned());
-    configuration.profiles.insert(name.clone(), Profile { base_url: url.trim_end_matches('/').to_owned(), token });
-    configuration.current = Some(name.clone());
-    configuration.save()?;
-    Output::new(global.json, global.quiet).answer(&status, |it| {
-        format!("Signed in to {url} as {}. The profile {name} is used from now on.", text(it.email))
-    });
-    Ok(())
-}
-
-/// The token, from standard input or typed without an echo. Never an argument: those are seen by others and kept by shells.
-async fn token(login: &Login, url: &str) -> Outcome<String> {
-    let token = if login.token_stdin || !stdin().is_terminal() {
-        text_or_stdin("-").await?.trim().to_owned()
-    } else {
-        let question = format!("Token for {url} (make one in the console: Settings, Tokens)");
-        terminal::secret(&question, "--token-stdin reads the token from standard input").await?
-    };
-    match token.is_empty() {
-        true => usage("no token was given"),
-        false => Ok(token),
-    }
-}
-
-pub fn logout(global: &Global) -> Outcome {
-    let mut configuration = Configuration::load()?;
-    let Some(name) = global.profile.clone().or_else(|| configuration.current.clone()) else {
-        return usage("no profile is in use");
-    };
-    if configuration.profiles.remove(&name).is_none() {
-        return usage(format!("there is no profile {name}"));
-    }
-    if configuration.current.as_ref() == Some(&name) {
-        configuration.current = None;
-    }
-    configuration.save()?;
-    Output::new(global.json, global.quiet).value(&json!({"profile": name}), || {
-        format!("The token of {name} is forgotten here. It stays valid: revoke it in the console (Settings, Tokens).")
-    });
-    Ok(())
-}
-
-pub fn profile(global: &Global, command: &ProfileCommand) -> Outcome {
-    let mut configuration = Configuration::load()?;
-    if let ProfileCommand::Use { name } = command {
-        if !configuration.profiles.contains_key(name) {
-            return usage(format!("there is no profile {name}: `canvas profile list` shows them"));
+pub async fn profile(global: &Global, command: &ProfileCommand) -> Outcome {
+    let configuration = match command {
+        ProfileCommand::List => Configuration::load()?,
+        ProfileCommand::Use { name } => {
+            Configuration::change(async |configuration| {
+                if !configuration.profiles.contains_key(name) {
+                    return usage(format!("there is no profile {name}: `canvas profile list` shows them"));
+                }
+                configuration.current = Some(name.clone());
+                Ok(configuration.clone())
+            })
+            .await?
         }
-        configuration.current = Some(name.clone());
-        configuration.save()?;
-    }
+    };
     let is_current = |name: &String| configuration.current.as_ref() == Some(name);
     let profiles = &configuration.profiles;
     let list: Vec<Value> = profiles

@@ -102,17 +102,26 @@ pub async fn new(context: &Context, new: &New) -> Outcome {
 
 /// Chooses the default canvas of this service, or shows it.
 pub async fn use_canvas(context: &Context, used: &Use) -> Outcome {
-    let mut configuration = Configuration::load()?;
-    if let Some(name) = &used.canvas {
+    let origin = &context.origin;
+    let present = if let Some(name) = &used.canvas {
         let CanvasRead { canvas, .. } = context.client.get_canvas(&context.canvas(name).await?).await?.value()?;
-        configuration.canvases.insert(context.origin.clone(), canvas.handle.to_string());
-        configuration.save()?;
+        Some(canvas.handle.to_string())
     } else if used.none {
-        configuration.canvases.remove(&context.origin);
-        configuration.save()?;
+        None
+    } else {
+        Configuration::load()?.canvases.remove(origin)
+    };
+    if used.canvas.is_some() || used.none {
+        Configuration::change(async |configuration| {
+            match &present {
+                Some(handle) => configuration.canvases.insert(origin.clone(), handle.clone()),
+                None => configuration.canvases.remove(origin),
+            };
+            Ok(())
+        })
+        .await?;
     }
-    let present = configuration.canvases.get(&context.origin);
-    context.output.value(&json!({"canvas": present}), || optional(present));
+    context.output.value(&json!({"canvas": present}), || optional(present.as_ref()));
     Ok(())
 }
 

@@ -11,6 +11,7 @@ mod elements;
 mod files;
 mod imports;
 mod listen;
+pub mod login;
 mod pictures;
 mod runs;
 pub mod skills;

@@ -22,6 +22,8 @@ pub enum AppSecret {
     Refresh,
     /// An authorization code.
     Code,
+    /// A device code.
+    Device,
 }
 
 impl AppSecret {
@@ -30,6 +32,7 @@ impl AppSecret {
             Self::Access => b"access\0",
             Self::Refresh => b"refresh\0",
             Self::Code => b"code\0",
+            Self::Device => b"device\0",
         }
     }
 }
@@ -159,6 +162,7 @@ mod tests {
         assert!(!keys.app().verify(AppSecret::Access, "secret", &[]));
         assert!(!keys.app().verify(AppSecret::Refresh, "secret", &hash));
         assert!(!keys.app().verify(AppSecret::Code, "secret", &hash));
+        assert!(!keys.app().verify(AppSecret::Device, "secret", &hash));
         assert!(!keys.verify_token("secret", &hash), "an earlier release accepts no access token");
     }
 

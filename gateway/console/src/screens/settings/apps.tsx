@@ -1,5 +1,6 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
+import { Link } from "wouter";
 import { ago, day, until } from "../../format.ts";
 import { type AuthorizedApp, person } from "../../person.ts";
 import { Confirm } from "../../ui/dialog.tsx";
@@ -31,9 +32,15 @@ export function Apps() {
           ))}
         </ul>
       )}
+      <p className={parts.text}>
+        The command line shows a code? <Link href="/device">Type it here</Link>.
+      </p>
     </Section>
   );
 }
+
+/** Whether anybody vouches for the name. */
+const KINDS: Record<AuthorizedApp["kind"], string> = { registered: "Unverified name", listed: "Listed", command_line: "Command line" };
 
 function App({ app }: { app: AuthorizedApp }) {
   const queries = useQueryClient();
@@ -44,7 +51,7 @@ function App({ app }: { app: AuthorizedApp }) {
       <div className={styles.what}>
         <h3>
           <bdi>{app.name}</bdi>
-          <span className={styles.tag}>{app.host ?? (app.kind === "listed" ? "Listed" : "Unverified name")}</span>
+          <span className={styles.tag}>{app.host ?? KINDS[app.kind]}</span>
         </h3>
         <p className={styles.meta}>
           <span title={app.lastUsedAt}>{app.lastUsedAt === undefined ? "never used" : `used ${ago(app.lastUsedAt)}`}</span>
