@@ -35,14 +35,13 @@ function Connect() {
         Type the code that <code>canvas login --device</code> shows in your terminal.
       </p>
       <form className={styles.code} onSubmit={submit} noValidate>
-        <Field label="Code" hint="8 letters. A code is good for 10 minutes." problem={problemAt(lookup.error, "userCode", "The code")}>
+        <Field label="Code" hint="It is good for 10 minutes." problem={problemAt(lookup.error, "userCode", "The code")}>
           {(control) => (
             <input
               {...control}
               autoFocus
               autoCapitalize="characters"
               autoComplete="off"
-              autoCorrect="off"
               spellCheck={false}
               placeholder="BCDF-GHJK"
               maxLength={40}

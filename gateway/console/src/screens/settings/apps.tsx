@@ -1,6 +1,5 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { Link } from "wouter";
 import { ago, day, until } from "../../format.ts";
 import { type AuthorizedApp, person } from "../../person.ts";
 import { Confirm } from "../../ui/dialog.tsx";
@@ -32,9 +31,6 @@ export function Apps() {
           ))}
         </ul>
       )}
-      <p className={parts.text}>
-        The command line shows a code? <Link href="/device">Type it here</Link>.
-      </p>
     </Section>
   );
 }
