@@ -14,6 +14,7 @@ struct Belongings {
     canvas: Value,
     asset: String,
     job: String,
+    delivery: String,
     element: String,
     collection: String,
     workflow: String,
@@ -26,7 +27,8 @@ impl Belongings {
         let canvas = owner.make_canvas().await;
         let id = text(&canvas, "/id");
         let asset = owner.upload("image/png", images::png(2, 2)).await;
-        let job = owner.start_resize(id, json!({})).await;
+        let webhook = json!({"url": "https://example.com/hook", "secret": "s".repeat(32)});
+        let job = owner.start_resize(id, json!({"webhook": webhook})).await;
         let element = json!({"name": "n", "type": "style", "sourceAssetIds": [], "guidelines": "g"});
         let element = owner.send("/elements", &element).await.expect(201).json();
         let collection = owner.send("/element-collections", &json!({"name": "c"})).await.expect(201).json();
@@ -37,6 +39,7 @@ impl Belongings {
         Self {
             asset: text(&asset, "/handle").to_owned(),
             job: text(&job, "/rawId").to_owned(),
+            delivery: text(&job, "/webhook/id").to_owned(),
             element: text(&element, "/element/id").to_owned(),
             collection: text(&collection, "/collection/id").to_owned(),
             workflow: text(&workflow, "/workflow/id").to_owned(),
@@ -52,6 +55,7 @@ impl Belongings {
         let named = [
             ("{assetId}", &self.asset),
             ("{jobId}", &self.job),
+            ("{deliveryId}", &self.delivery),
             ("{runId}", &self.job),
             ("{elementId}", &self.element),
             ("{collectionId}", &self.collection),
@@ -64,6 +68,7 @@ impl Belongings {
             ("PATCH", _) => Some(json!({"name": "mine"})),
             ("DELETE", "/element-collections/{collectionId}") => Some(json!({"confirm": true})),
             ("POST", "/jobs/{jobId}/asset") => Some(json!({"canvasId": canvas["id"]})),
+            ("POST", "/webhook-deliveries/{deliveryId}/replay") => None,
             ("POST", _) => Some(json!({
                 "canvasId": canvas["id"], "baseRevision": canvas["revision"], "idempotencyKey": key(),
             })),

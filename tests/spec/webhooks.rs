@@ -188,7 +188,8 @@ async fn the_webhook_of_a_video_is_shown_to_callers_with_job_manage_alone() {
     stack.grant(&account.uid, 1).await;
     let starter = stack.user_of(&account, "canvas:read,asset:read,video:generate").await;
     let manager = stack.user_of(&account, "job:manage").await;
-    let job = start_video(&starter, &stack.take_receiver(), json!({})).await;
+    let receiver = stack.take_receiver();
+    let job = start_video(&starter, &receiver, json!({})).await;
     assert!(job.get("webhook").is_none(), "{job}");
     assert_eq!(delivery(&manager, &job).await["status"], "delivered");
 }

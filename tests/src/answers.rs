@@ -23,6 +23,7 @@ use domain::recipe::run::{RecipeRun, RunDocument};
 use domain::recipe::workflow::WorkflowResult;
 use domain::recipe::{RecipePage, RecipeRead};
 use domain::review::CanvasReview;
+use domain::webhook::{DeliveriesReplayed, DeliveryList, DeliveryReplayed};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -62,6 +63,9 @@ types![
     CollectionList,
     CollectionRead,
     ConnectionList,
+    DeliveriesReplayed,
+    DeliveryList,
+    DeliveryReplayed,
     DownloadLinks,
     ElementList,
     ElementOrVersion,

@@ -5,10 +5,10 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::response::IntoResponse;
 use domain::limits::{DEVICE_INTERVAL, DEVICE_SECONDS};
-use http::header::CACHE_CONTROL;
+use http::header::{CACHE_CONTROL, ORIGIN};
 use serde::Serialize;
 
-use super::client::COMMAND_LINE;
+use super::client::{COMMAND_LINE, Client};
 use super::error::{OauthError, Result};
 use super::form::{Form, Parameters};
 use super::request::requested_scopes;
@@ -30,9 +30,14 @@ struct Waiting {
     interval: u32,
 }
 
+/// A page asks for no code: it would ask from the address of the person who reads it, which is what the person is shown to judge by.
 pub async fn device(State(app): State<App>, request: Request) -> Result {
+    if [ORIGIN.as_str(), "sec-fetch-site"].iter().any(|name| request.headers().contains_key(*name)) {
+        return Err(OauthError::invalid_request("device codes are not for programs in a browser"));
+    }
     let form = Form::receive(&app, request, Rate::Devices).await?;
     let parameters = form.parameters()?;
+    Client::find(&app, parameters.required("client_id")?).await?.ok_or_else(OauthError::invalid_client)?;
     require_command_line(&parameters)?;
     let scopes = requested_scopes(&parameters).map_err(|(error, description)| OauthError::new(error, description))?;
     let mut transaction = app.transaction().await?;

@@ -1,6 +1,7 @@
 //! The service as an OAuth 2.1 authorization server, for programs that people authorize (docs/reference/oauth.md).
 //!
-//! **Guarantee.** No request without a person's session stores anything or makes a request of its own. The server redirects to no address:
+//! **Guarantee.** No request without a person's session makes a request of its own or stores anything, but for device codes, of which at most
+//! 1000 wait. The server redirects to no address:
 //! the page of the application does, to an address that belongs to the client ([`request`]).
 //!
 //! **Mechanism.** Routes of clients are here, and answer in the forms of their RFCs. What a person does are routes of the console
@@ -107,13 +108,15 @@ pub fn router(app: &App) -> Router<App> {
     let clients = metadata::router(&app.config)
         .route("/oauth/register", post(register::register).fallback(error::unknown_method))
         .route("/oauth/token", post(token::token).fallback(error::unknown_method))
-        .route("/oauth/device", post(device::device).fallback(error::unknown_method))
         .route("/oauth/revoke", post(revoke::revoke).fallback(error::unknown_method))
         .layer(cors);
-    clients.route("/oauth/authorize", get(console::page)).route("/device", get(console::page))
+    clients
+        .route("/oauth/device", post(device::device).fallback(error::unknown_method))
+        .route("/oauth/authorize", get(console::page))
+        .route("/device", get(console::page))
 }
 
-/// Returns `true` if a request is to one of the routes of clients, which pages of every origin may call.
+/// Returns `true` if a request is to one of the routes of clients.
 pub fn contains(parts: &Parts) -> bool {
     ["/oauth/", metadata::SERVER, metadata::RESOURCE].iter().any(|prefix| parts.uri.path().starts_with(prefix))
 }

@@ -24,7 +24,7 @@ use bytes::Bytes;
 use domain::asset::UploadMetadata;
 use domain::id::ChangesUrl;
 use domain::job::RunKind;
-use domain::problem::{ErrorBody, ErrorCode, ErrorDetails, ErrorEnvelope};
+use domain::problem::{ErrorBody, ErrorCode, ErrorDetails, ErrorEnvelope, ErrorReason};
 use domain::recipe::VisibilityFilter;
 use domain::stream::{
     CanvasStreamEvent, Coordinate, GoneStreamEvent, Participant, Pointer, PointerState, PointersStreamEvent,
@@ -104,6 +104,7 @@ pub fn with_components(info: Info, tags: Vec<Tag>, (credential, scheme): (&str, 
         .schema(ErrorBody::name(), ErrorBody::schema())
         .schema(ErrorCode::name(), ErrorCode::schema())
         .schema(ErrorDetails::name(), ErrorDetails::schema())
+        .schema(ErrorReason::name(), ErrorReason::schema())
         .schema(ChangesUrl::name(), ChangesUrl::schema())
         // The events of streams, which are described as text.
         .schema(RoleStreamEvent::name(), RoleStreamEvent::schema())

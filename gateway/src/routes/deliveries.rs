@@ -62,6 +62,7 @@ pub async fn replay(
 #[into_params(parameter_in = Query)]
 pub struct FailedSince {
     /// Only those whose run was started then or later.
+    #[param(example = "2026-01-15T09:30:00.000Z")]
     since: Timestamp,
 }
 

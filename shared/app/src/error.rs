@@ -25,7 +25,7 @@ pub enum Error {
     #[error("{0} not found")]
     NotFound(&'static str),
     /// The stored state is not what the request assumes.
-    #[error("{0}")]
+    #[error("{1}")]
     Conflict(ErrorReason, &'static str),
     /// The canvas has a newer revision than the request is based on.
     #[error("the canvas has changed since the base revision")]

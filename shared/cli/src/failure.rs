@@ -99,6 +99,22 @@ impl Failure {
         }
     }
 
+    /// What failed, without what to do.
+    pub fn message(&self) -> String {
+        match self {
+            Failure::Service(error) => error.to_string(),
+            Failure::Usage(text)
+            | Failure::Unwritten(text)
+            | Failure::NoToken(text)
+            | Failure::NotFound(text)
+            | Failure::Ambiguous(text)
+            | Failure::Running(text)
+            | Failure::Silent(text)
+            | Failure::Disconnected(text) => text.clone(),
+            Failure::Work | Failure::Interrupted(_) => String::new(),
+        }
+    }
+
     /// Says on standard error what failed and what to do. As JSON, it is the envelope of the service with its request id.
     pub fn report(&self, as_json: bool) {
         let mut stderr = io::stderr().lock();

@@ -9,12 +9,16 @@ use http::{Request, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use url::Url;
 
 use crate::context::network;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, no_token, usage};
+use crate::output::plain;
 use crate::profile::{Profile, Refresh, now};
 
 const CLIENT_ID: &str = "canvas-cli";
+/// Path of the metadata of a server (RFC 8414).
+const METADATA: &str = "/.well-known/oauth-authorization-server";
 /// Seconds before the end of an access token from which on it is replaced. Of one that is short-lived, half of its life.
 const EARLY_SECONDS: i64 = 60;
 
@@ -28,6 +32,7 @@ pub struct Server {
 #[derive(Deserialize)]
 pub struct Refusal {
     pub error: String,
+    /// For people, as plain text.
     pub error_description: String,
 }
 
@@ -46,14 +51,40 @@ impl Server {
     }
 
     /// The issuer; `None` if people cannot allow this program access there.
+    ///
+    /// It is the service that was asked (RFC 8414, section 3.3): a person allows access on a page of the issuer, and what that page
+    /// answers is sent here. A service that names another one would get the access to that.
     pub async fn issuer(&self) -> Outcome<Option<String>> {
-        let request = Request::get("/.well-known/oauth-authorization-server").body(Payload::default());
-        let (status, body) = self.send(request).await?;
-        let document: Option<Value> = serde_json::from_slice(&body).ok().filter(|_| status.is_success());
+        let (status, body) = self.send(Request::get(METADATA).body(Payload::default())).await?;
+        let failed = || format!("{}: {METADATA} answers {status}", self.origin);
+        match status {
+            StatusCode::NOT_FOUND => return Ok(None),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return no_token(failed()),
+            _ if !status.is_success() => return Err(Failure::Disconnected(failed())),
+            _ => {}
+        }
+        let unreadable = |error: serde_json::Error| {
+            Failure::Disconnected(format!("{}: {METADATA} is not JSON: {error}", self.origin))
+        };
+        let document: Value = serde_json::from_slice(&body).map_err(unreadable)?;
         // Releases without device codes do not know this program.
-        let document = document.filter(|document| document["device_authorization_endpoint"].is_string());
-        let issuer = document.and_then(|document| Some(document["issuer"].as_str()?.to_owned()));
-        Ok(issuer.filter(|issuer| issuer.starts_with("https://") || issuer.starts_with("http://")))
+        if !document["device_authorization_endpoint"].is_string() {
+            return Ok(None);
+        }
+        let issuer = document["issuer"].as_str().unwrap_or_default();
+        match self.has(issuer) {
+            true => Ok(Some(issuer.to_owned())),
+            false => {
+                let issuer = plain(issuer);
+                usage(format!("{}: the service calls itself {issuer}: use --base-url {issuer}", self.origin))
+            }
+        }
+    }
+
+    /// Returns `true` if an address is one of this service.
+    pub fn has(&self, url: &str) -> bool {
+        let origin = |url: &str| Url::parse(url).ok().map(|url| url.origin());
+        origin(url).is_some_and(|it| Some(it) == origin(&self.origin))
     }
 
     /// Posts a form; a refusal of it is an answer.
@@ -63,7 +94,8 @@ impl Server {
         if status.is_success() {
             return serde_json::from_slice(&body).map(Ok).map_err(|_| unreadable());
         }
-        let refusal: Refusal = serde_json::from_slice(&body).map_err(|_| unreadable())?;
+        let mut refusal: Refusal = serde_json::from_slice(&body).map_err(|_| unreadable())?;
+        refusal.error_description = plain(&refusal.error_description);
         match status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
             true => Err(Failure::Disconnected(format!("{}: {}", self.origin, refusal.error_description))),
             false => Ok(Err(refusal)),
@@ -76,7 +108,8 @@ impl Server {
         let tokens: Result<Tokens, Refusal> = self.post("/oauth/token", &form).await?;
         Ok(tokens.map(|tokens| {
             let early = EARLY_SECONDS.min(tokens.expires_in / 2);
-            let refresh = Refresh { token: tokens.refresh_token, at: now().saturating_add(tokens.expires_in - early) };
+            let end = now().saturating_add(tokens.expires_in);
+            let refresh = Refresh { token: tokens.refresh_token, at: end - early, end };
             Profile { base_url: self.origin.clone(), token: tokens.access_token, refresh: Some(refresh) }
         }))
     }

@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::failure::{Outcome, file, usage};
 
-/// How long another process may take for a change.
+/// How long other processes may take for their changes, each of which reads and writes a file.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
 const LOCK_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -52,6 +52,9 @@ pub struct Refresh {
     pub token: String,
     /// From when on, in seconds since 1970.
     pub at: i64,
+    /// The end of the access token, in seconds since 1970. Without it, the token is taken to have ended when it is due.
+    #[serde(default)]
+    pub end: i64,
 }
 
 /// The time in seconds since 1970.
@@ -65,6 +68,16 @@ impl Profile {
     /// Returns `true` if it is time to replace the token.
     pub fn is_due(&self) -> bool {
         self.refresh.as_ref().is_some_and(|refresh| refresh.at <= now())
+    }
+
+    /// Returns `true` if the token is not good any more.
+    pub fn has_ended(&self) -> bool {
+        self.refresh.as_ref().is_some_and(|refresh| refresh.end <= now())
+    }
+
+    /// The refresh token.
+    pub fn refresh_token(&self) -> Option<&str> {
+        self.refresh.as_ref().map(|refresh| refresh.token.as_str())
     }
 
     /// Returns `true` if the profile is for the service at this address.
@@ -85,12 +98,13 @@ impl Configuration {
         current.into_iter().chain(&self.profiles).find(|(_, profile)| profile.is_of(url))
     }
 
-    /// Changes the configuration. Processes do so in turn, so that none of them undoes the change of another one.
-    pub async fn change<T>(edit: impl AsyncFnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
+    /// Changes the configuration. Processes do so in turn, so that none of them undoes the change of another one. `edit` is not
+    /// asynchronous, because the others wait: what it needs of the network is there before.
+    pub async fn change<T>(edit: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
         let _lock = lock().await?;
         let before = Self::load()?;
         let mut configuration = before.clone();
-        let result = edit(&mut configuration).await?;
+        let result = edit(&mut configuration)?;
         if configuration != before {
             configuration.save()?;
         }
@@ -132,8 +146,8 @@ impl Configuration {
     }
 }
 
-/// The lock of the configuration, which ends when it is dropped. `None` if another process keeps it for too long, or the file system has
-/// no locks: then the change is made without it.
+/// The lock of the configuration, which ends when it is dropped. `None` if the file system has no locks: then the change is made without
+/// it. Fails if other processes keep it for too long.
 async fn lock() -> Outcome<Option<File>> {
     let path = path()?.with_extension("lock");
     let open = || OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
@@ -150,7 +164,14 @@ async fn lock() -> Outcome<Option<File>> {
             }
         }
     });
-    Ok(locked.await.unwrap_or(false).then_some(lock))
+    match locked.await {
+        Ok(is_locked) => Ok(is_locked.then_some(lock)),
+        Err(_) => usage(format!(
+            "{}: another process has kept this lock for {} s: nothing was changed",
+            path.display(),
+            LOCK_WAIT.as_secs()
+        )),
+    }
 }
 
 fn path() -> Outcome<PathBuf> {

@@ -3,15 +3,18 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use axum::Router;
+use axum::http::{Method, StatusCode, Uri};
 use e2e::api::text;
 use e2e::{Account, PATIENCE, Person, Shell, Stack};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use testkit::wait_for;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::process::Child;
 use tokio::time::{sleep, timeout};
 use url::Url;
@@ -314,4 +317,116 @@ async fn without_oauth_a_login_asks_for_a_token() {
     shell.run_with_input(&["login", "--base-url", &origin], &user.token).await.expect(0);
     assert_eq!(text(&shell.run(&["whoami", "--json"]).await.json(), "/uid"), user.uid);
     shell.run(&["login", "--base-url", "http://127.0.0.1:1"]).await.expect(8);
+}
+
+/// A service that gives these answers to requests such as `GET /path`, for its own origin. Returns that, and the requests as they come.
+async fn stub(
+    answer: impl Fn(&str, &str) -> (StatusCode, Value) + Clone + Send + Sync + 'static,
+) -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds a free port");
+    let origin = format!("http://{}", listener.local_addr().expect("an address"));
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    let (own, seen) = (origin.clone(), Arc::clone(&requests));
+    let respond = move |method: Method, uri: Uri| {
+        let request = format!("{method} {}", uri.path());
+        let (status, body) = answer(&own, &request);
+        seen.lock().expect("a lock").push(request);
+        async move { (status, axum::Json(body)) }
+    };
+    tokio::spawn(async move { axum::serve(listener, Router::new().fallback(respond)).await });
+    (origin, requests)
+}
+
+const METADATA: &str = "GET /.well-known/oauth-authorization-server";
+
+/// The metadata of a service.
+fn metadata(issuer: &str) -> (StatusCode, Value) {
+    let endpoint = format!("{issuer}/oauth/device");
+    (StatusCode::OK, json!({"issuer": issuer, "device_authorization_endpoint": endpoint}))
+}
+
+/// A device code that is typed at `origin`.
+fn device_code(origin: &str) -> (StatusCode, Value) {
+    let code = json!({
+        "device_code": "cbd_x",
+        "user_code": "BCDF-GHJK",
+        "verification_uri": format!("{origin}/device"),
+        "expires_in": 600,
+        "interval": 0,
+    });
+    (StatusCode::OK, code)
+}
+
+#[tokio::test]
+async fn a_service_that_sends_people_to_another_one_is_refused() {
+    let (origin, requests) = stub(|_, _| metadata("https://other.example")).await;
+    let shell = desk();
+    for login in [&["login", "--base-url", &origin][..], &["login", "--device", "--base-url", &origin]] {
+        let refused = shell.run(login).await.expect(2).stderr;
+        assert!(refused.contains("use --base-url https://other.example"), "{refused}");
+    }
+    assert_eq!(*requests.lock().expect("a lock"), [METADATA; 2]);
+    assert!(!shell.home().join("page").exists());
+    let (origin, _) = stub(|origin, request| match request {
+        METADATA => metadata(origin),
+        _ => device_code("https://other.example"),
+    })
+    .await;
+    let refused = shell.run(&["login", "--device", "--base-url", &origin]).await.expect(2).stderr;
+    assert!(!refused.contains("BCDF-GHJK"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_service_that_cannot_say_whether_it_has_oauth_is_given_no_token() {
+    let (origin, requests) = stub(|_, _| (StatusCode::SERVICE_UNAVAILABLE, json!({}))).await;
+    let failed = Shell::new().run_with_input(&["login", "--base-url", &origin], "cba_x.y").await.expect(8).stderr;
+    assert!(failed.contains(&origin) && failed.contains("503"), "{failed}");
+    assert_eq!(*requests.lock().expect("a lock"), [METADATA]);
+}
+
+#[tokio::test]
+async fn an_access_that_cannot_be_stored_is_ended() {
+    let (origin, requests) = stub(|origin, request| match request {
+        METADATA => metadata(origin),
+        "POST /oauth/device" => device_code(origin),
+        "POST /oauth/token" => {
+            let tokens = json!({"access_token": "cba_x.y", "refresh_token": "cbr_x.y", "expires_in": 3600});
+            (StatusCode::OK, tokens)
+        }
+        "POST /oauth/revoke" => (StatusCode::OK, json!({})),
+        _ => (StatusCode::FORBIDDEN, json!({})),
+    })
+    .await;
+    Shell::new().run(&["login", "--device", "--base-url", &origin]).await.expect(4);
+    assert_eq!(requests.lock().expect("a lock").last().map(String::as_str), Some("POST /oauth/revoke"));
+}
+
+#[tokio::test]
+async fn a_refresh_that_fails_is_told_when_the_token_has_ended() {
+    for (status, code) in [(StatusCode::SERVICE_UNAVAILABLE, 8), (StatusCode::BAD_REQUEST, 4)] {
+        let (origin, requests) = stub(move |_, request| match request {
+            "POST /oauth/token" => (status, json!({"error": "some", "error_description": "a \u{1b}reason"})),
+            _ => (StatusCode::NOT_FOUND, json!({})),
+        })
+        .await;
+        let shell = Shell::new();
+        let store = |end: i64| {
+            let profile = format!("[profiles.stub]\nbase_url = \"{origin}\"\ntoken = \"cba_x.y\"\n");
+            let refresh = format!("[profiles.stub.refresh]\ntoken = \"cbr_x.y\"\nat = 0\nend = {end}\n");
+            let file = ".config/canvas/config.toml";
+            shell.file(file, format!("current = \"stub\"\n{profile}{refresh}"));
+            let path = shell.home().join(file);
+            fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("sets the mode");
+        };
+        store(0);
+        let failed = shell.run(&["whoami"]).await.expect(code).stderr;
+        assert!(failed.contains("a reason"), "{failed}");
+        // The command is repeated more often than the service is asked for a token.
+        let asked = std::mem::take(&mut *requests.lock().expect("a lock"));
+        assert!(asked.len() <= 2 && asked.iter().all(|request| request == "POST /oauth/token"), "{asked:?}");
+        // The token is good until its end.
+        store(i64::from(u32::MAX));
+        shell.run(&["whoami"]).await.expect(5);
+        assert_eq!(requests.lock().expect("a lock").len(), 2);
+    }
 }

@@ -50,6 +50,20 @@ async fn a_token_that_is_refused_is_not_stored() {
 }
 
 #[tokio::test]
+async fn a_change_that_cannot_have_its_turn_is_not_made() {
+    let stack = &Stack::without_workers().await;
+    let (shell, uid) = signed_in(stack).await;
+    let lock = fs::File::open(shell.home().join(".config/canvas/config.lock")).expect("a file");
+    lock.lock().expect("locks it");
+    let refused = shell.run(&["logout"]).await.expect(2).stderr;
+    assert!(refused.contains("config.lock"), "{refused}");
+    // Nothing that only reads waits.
+    assert_eq!(text(&shell.run(&["whoami", "--json"]).await.json(), "/uid"), uid);
+    drop(lock);
+    shell.run(&["logout"]).await.expect(0);
+}
+
+#[tokio::test]
 async fn a_configuration_that_others_can_read_is_refused() {
     let stack = &Stack::without_workers().await;
     let (shell, _) = signed_in(stack).await;

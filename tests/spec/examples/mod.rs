@@ -193,6 +193,16 @@ impl Recorder {
         self.client.until(&started, |run| run["webhook"]["status"] == "delivered").await;
         let ended = self.client.get(&path).await.expect(200);
         self.record("getRun", "action", &path, Value::Null, ended);
+        let list = self.get("listWebhookDeliveries", "/webhook-deliveries?limit=1").await;
+        let delivery = text(&list, "/deliveries/0/webhook/id").trim_start_matches("webhook:").to_owned();
+        for (id, path) in [
+            ("replayWebhookDelivery", format!("/webhook-deliveries/{delivery}/replay")),
+            ("replayFailedWebhookDeliveries", "/webhook-deliveries/replay?since=2026-01-15T09:30:00.000Z".to_owned()),
+        ] {
+            let replayed = self.client.post(&path).await.expect(202);
+            self.record(id, ONLY, &path, Value::Null, replayed);
+        }
+        self.client.until(&started, |run| run["webhook"]["status"] == "delivered").await;
         let events = format!("{path}/events");
         let stream = self.client.get(&events).header("accept", "text/event-stream").await.expect(200);
         let stream = String::from_utf8(stream.body.to_vec()).expect("a text");

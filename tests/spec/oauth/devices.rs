@@ -184,8 +184,14 @@ async fn device_codes_are_for_the_command_line_and_a_person_alone() {
     let stack = &stack().await;
     let client = stack.anonymous();
     let registered = register(stack, super::REDIRECT).await;
-    for id in [registered.as_str(), "x"] {
-        expect_oauth_error(&client.form("/oauth/device", &[("client_id", id)]).await, 400, "unauthorized_client");
+    for (id, status, error) in [(registered.as_str(), 400, "unauthorized_client"), ("x", 401, "invalid_client")] {
+        expect_oauth_error(&client.form("/oauth/device", &[("client_id", id)]).await, status, error);
+    }
+    // A page would ask from the address of the person who is shown it.
+    for (name, value) in [("origin", "https://evil.example"), ("sec-fetch-site", "same-origin")] {
+        let asked = client.form("/oauth/device", &[("client_id", CLI)]).header(name, value).await;
+        assert_eq!(asked.header("access-control-allow-origin"), None);
+        expect_oauth_error(&asked, 400, "invalid_request");
     }
     expect_oauth_error(&client.form("/oauth/device", &[("scope", "")]).await, 400, "invalid_request");
     for scope in ["canvas:admin", "canvas:write"] {

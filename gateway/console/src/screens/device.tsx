@@ -20,12 +20,13 @@ export function Device() {
 /** The code is typed, never taken from the address: who follows a link of somebody else would connect that one's program. */
 function Connect() {
   const [code, setCode] = useState("");
-  const lookup = useMutation({ mutationFn: () => person.previewDevice(code) });
-  if (lookup.data) return <Decision userCode={code} request={lookup.data} />;
+  const lookup = useMutation({ mutationFn: (typed: string) => person.previewDevice(typed) });
+  // What was looked up, which the field may no longer hold.
+  if (lookup.data) return <Decision userCode={lookup.variables} request={lookup.data} />;
 
   function submit(event: SubmitEvent) {
     event.preventDefault();
-    if (!lookup.isPending) lookup.mutate();
+    if (!lookup.isPending) lookup.mutate(code);
   }
 
   return (

@@ -129,12 +129,10 @@ pub async fn decide(State(app): State<App>, person: Person, body: JsonBody) -> R
     let body: DecideDevice = body.json().await?;
     require_oauth(&app)?;
     let is_allowed = body.decision == Decision::Allow;
-    if is_allowed {
-        rates::take(&app, Rate::Tokens, &person.account).await?;
-    }
     let (mut transaction, device) = find(&app, &person, &body.user_code).await?;
     if is_allowed {
         let (scopes, budgets) = granted(&app.config, device.scopes, body.scopes, body.budgets)?;
+        rates::take(&app, Rate::Tokens, &person.account).await?;
         let client = &Client::command_line().recorded;
         let allowed = Allowed {
             account: &person.account,

@@ -24,7 +24,7 @@ pub async fn profile(global: &Global, command: &ProfileCommand) -> Outcome {
     let configuration = match command {
         ProfileCommand::List => Configuration::load()?,
         ProfileCommand::Use { name } => {
-            Configuration::change(async |configuration| {
+            Configuration::change(|configuration| {
                 if !configuration.profiles.contains_key(name) {
                     return usage(format!("there is no profile {name}: `canvas profile list` shows them"));
                 }
@@ -117,18 +117,7 @@ pub async fn doctor(context: &Context) -> Outcome {
         let (ok, detail) = match result {
             Ok(detail) => (true, detail),
             Err(failure) => {
-                let detail = match &failure {
-                    Failure::Service(error) => error.to_string(),
-                    Failure::Usage(text)
-                    | Failure::Unwritten(text)
-                    | Failure::NoToken(text)
-                    | Failure::NotFound(text)
-                    | Failure::Ambiguous(text)
-                    | Failure::Running(text)
-                    | Failure::Silent(text)
-                    | Failure::Disconnected(text) => text.clone(),
-                    Failure::Work | Failure::Interrupted(_) => String::new(),
-                };
+                let detail = failure.message();
                 first.get_or_insert(failure);
                 (false, detail)
             }

@@ -112,7 +112,7 @@ pub async fn use_canvas(context: &Context, used: &Use) -> Outcome {
         Configuration::load()?.canvases.remove(origin)
     };
     if used.canvas.is_some() || used.none {
-        Configuration::change(async |configuration| {
+        Configuration::change(|configuration| {
             match &present {
                 Some(handle) => configuration.canvases.insert(origin.clone(), handle.clone()),
                 None => configuration.canvases.remove(origin),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use domain::account::AuthStatus;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use serde::Deserialize;
@@ -44,17 +45,12 @@ pub async fn login(global: &Global, login: &Login) -> Outcome {
     };
     let output = Output::new(global.json, global.quiet);
     let profile = access(login, &url, &output).await?;
-    let status = connect(&url, Credential::Token(profile.token.clone()))?.get_auth_status().await?;
-    let host = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest).trim_end_matches('/');
-    let (name, replaced) = Configuration::change(async |configuration| {
-        // The profile that is in use keeps its name and gets the new token, unless it is of another service.
-        let known = configuration.current.clone().filter(|_| configuration.current().is_some_and(|it| it.is_of(&url)));
-        let name = global.profile.clone().or(known).unwrap_or_else(|| host.to_owned());
-        let replaced = configuration.profiles.insert(name.clone(), profile);
-        configuration.current = Some(name.clone());
-        Ok((name, replaced))
-    })
-    .await?;
+    let stored = store(global, &url, &profile).await;
+    if stored.is_err() {
+        // Nobody has this access, and it would stay among the apps of the person.
+        end(&profile).await;
+    }
+    let Stored { status, name, replaced } = stored?;
     if let Some(replaced) = replaced {
         end(&replaced).await;
     }
@@ -64,19 +60,46 @@ pub async fn login(global: &Global, login: &Login) -> Outcome {
     Ok(())
 }
 
+/// A profile that was stored.
+struct Stored {
+    /// What the service says of it.
+    status: client::Answer<AuthStatus>,
+    name: String,
+    /// The profile that had this name.
+    replaced: Option<Profile>,
+}
+
+/// Stores a profile of the service at `url`, if that accepts it, and uses it from now on.
+async fn store(global: &Global, url: &str, profile: &Profile) -> Outcome<Stored> {
+    let status = connect(url, Credential::Token(profile.token.clone()))?.get_auth_status().await?;
+    let host = url.split_once("://").map_or(url, |(_, rest)| rest).trim_end_matches('/');
+    Configuration::change(|configuration| {
+        // The profile that is in use keeps its name and gets the new token, unless it is of another service.
+        let known = configuration.current.clone().filter(|_| configuration.current().is_some_and(|it| it.is_of(url)));
+        let name = global.profile.clone().or(known).unwrap_or_else(|| host.to_owned());
+        let replaced = configuration.profiles.insert(name.clone(), profile.clone());
+        configuration.current = Some(name.clone());
+        Ok(Stored { status, name, replaced })
+    })
+    .await
+}
+
 pub async fn logout(global: &Global) -> Outcome {
-    let (name, profile) = Configuration::change(async |configuration| {
-        let Some(name) = global.profile.clone().or_else(|| configuration.current.clone()) else {
-            return usage("no profile is in use");
-        };
-        let Some(profile) = configuration.profiles.remove(&name) else {
-            return usage(format!("there is no profile {name}"));
-        };
-        configuration.current = configuration.current.take().filter(|current| *current != name);
-        Ok((name, profile))
+    let configuration = Configuration::load()?;
+    let Some(name) = global.profile.as_ref().or(configuration.current.as_ref()) else {
+        return usage("no profile is in use");
+    };
+    let Some(profile) = configuration.profiles.get(name) else {
+        return usage(format!("there is no profile {name}"));
+    };
+    // First, so that a logout that is interrupted between the two can be repeated.
+    let is_revoked = end(profile).await;
+    Configuration::change(|configuration| {
+        configuration.profiles.remove(name);
+        configuration.current = configuration.current.take().filter(|current| current != name);
+        Ok(())
     })
     .await?;
-    let is_revoked = end(&profile).await;
     Output::new(global.json, global.quiet).value(&json!({"profile": name, "revoked": is_revoked}), || {
         match (is_revoked, &profile.refresh) {
             (true, _) => format!("The access of {name} has ended."),
@@ -156,7 +179,7 @@ async fn by_browser(server: &Server, issuer: &str, output: &Output) -> Outcome<P
     let Ok(answer) = timeout(DECISION_TIME, receive(&listener, &state, issuer)).await else {
         return no_token("nobody has allowed access within 10 minutes");
     };
-    let code = answer.map_err(local)?.or_else(|error| no_token(format!("there is no access: {error}")))?;
+    let code = answer.map_err(local)?.or_else(|error| no_token(format!("there is no access: {}", text(error))))?;
     let form = [("code", code.as_str()), ("redirect_uri", &redirect_uri), ("code_verifier", &verifier)];
     server.tokens("authorization_code", &form).await?.or_else(refused)
 }
@@ -247,6 +270,13 @@ struct DeviceCode {
 /// Shows a code that a person types in a browser elsewhere.
 async fn by_code(server: &Server, output: &Output) -> Outcome<Profile> {
     let code: DeviceCode = server.post("/oauth/device", &[]).await?.or_else(refused)?;
+    // Typed at another service, the code would give access to that.
+    if !server.has(&code.verification_uri) {
+        return usage(format!(
+            "the service sends people to {}, which is not a page of it",
+            text(code.verification_uri)
+        ));
+    }
     output.error_line(format!(
         "Open {} in a browser and type the code {}",
         text(code.verification_uri),
