@@ -658,7 +658,7 @@ async fn a_token_lists_and_replays_the_deliveries_of_its_account() {
     assert_eq!(count(&other.get("/webhook-deliveries").await.ok()), Some(0));
     let all = other.post(&since("2000-01-01T00:00:00Z")).await.expect(202).json();
     assert_eq!(all["replayed"], json!([]));
-    user.post(&one("webhook:1")).await.expect_error(404, "not_found", &[]);
+    user.post(&one("webhook:1")).await.expect_error(400, "input_validation_error", &["deliveryId"]);
     let narrow = stack.user_of(&account, "canvas:read").await;
     narrow.get("/webhook-deliveries").await.expect_error(403, "forbidden", &[]);
     for path in [one(&ids[0]), since("2000-01-01T00:00:00Z")] {
