@@ -15,8 +15,6 @@ pub struct Described {
     pub tags: &'static [(&'static str, &'static str)],
     /// What the shared failures say. In the contract they speak of revisions and scopes.
     pub failures: &'static [(&'static str, &'static str)],
-    /// The members of the details of failures.
-    pub details: &'static [&'static str],
 }
 
 /// The document of what people do.
@@ -52,7 +50,6 @@ pub const CONSOLE: Described = Described {
         ),
         ("UnprocessableEntity", "The request disagrees with what is stored. `fields` names the places."),
     ],
-    details: &[],
 };
 
 /// A document without routes.
@@ -77,11 +74,8 @@ pub fn complete(document: OpenApi, described: &Described) -> Value {
         document["components"]["responses"][name]["description"] = (*description).into();
     }
     let schemas = &mut document["components"]["schemas"];
-    if let Some(members) = schemas["ErrorBody"]["properties"].as_object_mut().filter(|_| described.details.is_empty()) {
-        members.remove("details");
-    }
     if let Some(members) = schemas["ErrorDetails"]["properties"].as_object_mut() {
-        members.retain(|name, _| described.details.contains(&name.as_str()));
+        members.retain(|name, _| name == "reason");
     }
     drop_unused(&mut document);
     document

@@ -30,7 +30,6 @@ const DESCRIBED: Described = Described {
         ("Unauthorized", "The session is missing, unknown, ended or of another account."),
         ("UnprocessableEntity", "The request disagrees with what is stored. `fields` names the places."),
     ],
-    details: &["reason"],
 };
 
 /// The document without routes.
