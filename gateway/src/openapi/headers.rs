@@ -130,8 +130,10 @@ fn of_success(id: &str, path: &str, status: &str) -> Vec<Carried> {
         "201" if !["createElementCollection", "createUploads"].contains(&id) && path.starts_with(API_ROOT) => {
             add(&["Location"], true)
         }
-        // Chains of Actions are several runs.
-        "202" if id != "runActions" && path.starts_with(API_ROOT) => add(&["Location"], true),
+        // Chains of Actions are several runs, and a delivery has no read of its own.
+        "202" if id != "runActions" && !id.starts_with("replay") && path.starts_with(API_ROOT) => {
+            add(&["Location"], true)
+        }
         "206" => add(&["Content-Range"], true),
         _ => {}
     }
