@@ -665,3 +665,23 @@ async fn a_token_lists_and_replays_the_deliveries_of_its_account() {
         narrow.post(&path).await.expect_error(403, "forbidden", &[]);
     }
 }
+
+#[tokio::test]
+async fn a_request_replays_the_oldest_1000_of_the_failed_deliveries() {
+    let stack = &Stack::without_workers().await;
+    let user = stack.user().await;
+    let failed = sqlx::query(
+        "INSERT INTO webhook_deliveries (id, account_uid, job_id, url, sealed_secret, status, event_id, body, created_at)
+         SELECT gen_random_uuid(), $1, gen_random_uuid(), 'https://example.com/', '', 'failed', 'event:' || n, 'x',
+                timestamptz '2026-01-01' + n * interval '1 second'
+         FROM generate_series(1, 2001) AS n",
+    );
+    failed.bind(&user.uid).execute(stack.pool()).await.expect("inserts");
+    for expected in [1000, 1000, 1, 0] {
+        let replayed = user.post("/webhook-deliveries/replay?since=2026-01-01T00:00:00Z").await.expect(202).json();
+        assert_eq!(replayed["replayed"].as_array().map(Vec::len), Some(expected));
+        let waiting = "SELECT count(*) FROM webhook_deliveries WHERE status = 'failed' AND created_at <= (
+                           SELECT max(created_at) FROM webhook_deliveries WHERE status = 'pending')";
+        assert_eq!(stack.count(waiting).await, 0, "the oldest first");
+    }
+}
